@@ -1,0 +1,9 @@
+//! `kvseam` simulates and fuzzes the seam between the prefill and decode KV caches of large language
+//! model servers: two paged pools, prefix caches and chunked prefill feed a transfer planner, an
+//! oracle judges every row, sweeps count how often each kind of error happens.
+
+#![forbid(unsafe_code)]
+
+pub mod layout;
+pub mod prompt;
+pub mod units;

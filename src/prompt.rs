@@ -1,0 +1,254 @@
+//! A prompt as runs of shared content, and the identity of a token's KV.
+//!
+//! A [`Run`] names a piece of some content; two prompts share a token where they name the same place
+//! of the same content. But the KV of a token depends on every token before it, so what a row of a
+//! pool holds is not a token but a token *with its history*. [`Chains`] gives each history a small
+//! number: a [`Sequence`] is a prompt (and output) as segments of constant [`ChainId`], such that two
+//! sequences have equal KV at a position exactly if they have the same chain there. A page's key is
+//! the chain at its last position, so keys, matches and comparisons cost runs and pages, never
+//! tokens.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+
+use crate::units::{PageSize, Tokens};
+
+/// A piece of text that requests may share. Ids below [`ContentId::OWN`] are free for scenarios and
+/// traces.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct ContentId(pub u64);
+
+impl ContentId {
+    /// Ids from here on are made by workloads for content that only one request has.
+    pub const OWN: u64 = 1 << 48;
+}
+
+/// `len` consecutive tokens of one content, from its token `offset` on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Run {
+    /// Whose tokens.
+    pub content: ContentId,
+    /// The first token's place in the content.
+    pub offset: Tokens,
+    /// How many tokens.
+    pub len: Tokens,
+}
+
+impl Run {
+    /// A run from the start of a content.
+    pub fn whole(content: ContentId, len: Tokens) -> Run {
+        Run {
+            content,
+            offset: Tokens(0),
+            len,
+        }
+    }
+}
+
+/// The number of one token history up to a run's start, together with that run's content. Equal
+/// chain at equal position means equal tokens from the sequence's start to there.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct ChainId(pub u32);
+
+/// What a cache compares: one full page with all that precedes it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct PageKey(pub u32);
+
+/// Everything that decides a run's chain: what precedes it and which tokens it names.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+struct Link {
+    namespace: u32,
+    parent: Option<ChainId>,
+    start: Tokens,
+    content: ContentId,
+    offset: Tokens,
+}
+
+/// The table of all histories that one simulation knows.
+#[derive(Default)]
+pub struct Chains {
+    known: BTreeMap<Link, ChainId>,
+}
+
+/// One stretch of a [`Sequence`] with a constant chain.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Segment {
+    /// The position after the stretch.
+    pub end: Tokens,
+    /// Its chain.
+    pub chain: ChainId,
+}
+
+/// A token sequence by its histories: segments in order, without gaps.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Sequence {
+    segments: Vec<Segment>,
+}
+
+impl Chains {
+    /// The sequence of `runs` in `namespace` (an adapter or a salt; different namespaces never share
+    /// KV). Empty runs count for nothing, and runs that continue each other are one.
+    pub fn sequence(&mut self, namespace: u32, runs: impl IntoIterator<Item = Run>) -> Sequence {
+        let mut segments: Vec<Segment> = Vec::new();
+        let mut start = Tokens(0);
+        let mut continues: Option<(ContentId, Tokens)> = None;
+        for run in runs.into_iter().filter(|run| run.len > Tokens(0)) {
+            let end = start + run.len;
+            match segments.last_mut() {
+                Some(last) if continues == Some((run.content, run.offset)) => last.end = end,
+                last => {
+                    let parent = last.map(|segment| segment.chain);
+                    let (content, offset) = (run.content, run.offset);
+                    let chain = self.chain(Link {
+                        namespace,
+                        parent,
+                        start,
+                        content,
+                        offset,
+                    });
+                    segments.push(Segment { end, chain });
+                }
+            }
+            continues = Some((run.content, run.offset + run.len));
+            start = end;
+        }
+        Sequence { segments }
+    }
+
+    fn chain(&mut self, link: Link) -> ChainId {
+        let next = u32::try_from(self.known.len()).expect("limits keep runs within u32");
+        *self.known.entry(link).or_insert(ChainId(next))
+    }
+}
+
+impl Sequence {
+    /// Length in tokens.
+    pub fn len(&self) -> Tokens {
+        self.segments.last().map_or(Tokens(0), |last| last.end)
+    }
+
+    /// Whether there is no token.
+    pub fn is_empty(&self) -> bool {
+        self.segments.is_empty()
+    }
+
+    /// The chain at `position`, or `None` past the end.
+    pub fn chain_at(&self, position: Tokens) -> Option<ChainId> {
+        let index = self
+            .segments
+            .partition_point(|segment| segment.end <= position);
+        self.segments.get(index).map(|segment| segment.chain)
+    }
+
+    /// The segments that reach past `position`, the first of them perhaps begun before it.
+    pub fn segments_from(&self, position: Tokens) -> &[Segment] {
+        &self.segments[self
+            .segments
+            .partition_point(|segment| segment.end <= position)..]
+    }
+
+    /// Tokens that both sequences begin with.
+    pub fn common_prefix(&self, other: &Sequence) -> Tokens {
+        let mut common = Tokens(0);
+        for (ours, theirs) in self.segments.iter().zip(&other.segments) {
+            if ours.chain != theirs.chain {
+                break;
+            }
+            common = ours.end.min(theirs.end);
+            if ours.end != theirs.end {
+                break;
+            }
+        }
+        common
+    }
+
+    /// The keys of the full pages among the first `length` tokens.
+    pub fn page_keys(&self, page: PageSize, length: Tokens) -> Vec<PageKey> {
+        let pages = length.min(self.len()).pages_floor(page).0;
+        let mut segments = self.segments.iter();
+        let mut segment = segments.next();
+        (1..=pages)
+            .map(|count| {
+                let last = Tokens(count * page.get() - 1);
+                while segment.is_some_and(|current| current.end <= last) {
+                    segment = segments.next();
+                }
+                PageKey(
+                    segment
+                        .expect("a full page ends inside the sequence")
+                        .chain
+                        .0,
+                )
+            })
+            .collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn run(content: u64, offset: u32, len: u32) -> Run {
+        Run {
+            content: ContentId(content),
+            offset: Tokens(offset),
+            len: Tokens(len),
+        }
+    }
+
+    /// The token list that runs stand for.
+    fn tokens(runs: &[Run]) -> Vec<(u64, u32)> {
+        runs.iter()
+            .flat_map(|run| (0..run.len.0).map(|i| (run.content.0, run.offset.0 + i)))
+            .collect()
+    }
+
+    fn runs() -> impl Strategy<Value = Vec<Run>> {
+        let run = (0u64..2, 0u32..3, 0u32..5).prop_map(|(c, offset, len)| run(c, offset, len));
+        proptest::collection::vec(run, 0..6)
+    }
+
+    proptest! {
+        #[test]
+        fn chains_agree_exactly_where_the_whole_history_does(a in runs(), b in runs()) {
+            let mut chains = Chains::default();
+            let (left, right) = (chains.sequence(0, a.clone()), chains.sequence(0, b.clone()));
+            let (a, b) = (tokens(&a), tokens(&b));
+            prop_assert_eq!(left.len().0 as usize, a.len());
+            let common = a.iter().zip(&b).take_while(|(x, y)| x == y).count();
+            prop_assert_eq!(left.common_prefix(&right).0 as usize, common);
+            for position in 0..a.len().min(b.len()) {
+                let at = Tokens(u32::try_from(position).unwrap());
+                prop_assert_eq!(left.chain_at(at) == right.chain_at(at), position < common);
+            }
+        }
+
+        #[test]
+        fn page_keys_agree_exactly_where_the_pages_and_their_history_do(
+            a in runs(), b in runs(), rows in 1u32..4,
+        ) {
+            let page = PageSize::new(rows).unwrap();
+            let mut chains = Chains::default();
+            let (left, right) = (chains.sequence(0, a.clone()), chains.sequence(0, b.clone()));
+            let common = left.common_prefix(&right).pages_floor(page).index();
+            let left = left.page_keys(page, left.len());
+            let right = right.page_keys(page, right.len());
+            prop_assert_eq!(left.len(), tokens(&a).len() / rows as usize);
+            for (index, (x, y)) in left.iter().zip(&right).enumerate() {
+                prop_assert_eq!(x == y, index < common);
+            }
+        }
+    }
+
+    #[test]
+    fn namespaces_share_nothing() {
+        let mut chains = Chains::default();
+        let left = chains.sequence(0, [run(1, 0, 8)]);
+        let right = chains.sequence(1, [run(1, 0, 8)]);
+        assert_eq!(left.common_prefix(&right), Tokens(0));
+    }
+}
