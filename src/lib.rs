@@ -4,6 +4,13 @@
 
 #![forbid(unsafe_code)]
 
+pub mod behaviour;
+pub mod finding;
 pub mod layout;
+pub mod limits;
+pub mod planner;
 pub mod prompt;
+pub mod rng;
+pub mod scenario;
+pub mod stats;
 pub mod units;

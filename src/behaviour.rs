@@ -1,0 +1,393 @@
+//! The switches: what an engine does at each place where engines differ or have been reported wrong.
+//!
+//! One enum each; its first variant is the default and sound on its own. Each variant acts at one
+//! place of the simulation only. A [`Profile`] is the set of variants that one release of an engine
+//! has; a scenario names a profile and overrides single switches through [`Overrides`].
+
+use serde::{Deserialize, Serialize};
+
+/// One variant of a switch, for listings.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct VariantInfo {
+    /// As spelled in files.
+    pub name: &'static str,
+    /// What it does, and where that was seen.
+    pub doc: &'static str,
+}
+
+/// One switch, for listings.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SwitchInfo {
+    /// As spelled in files.
+    pub name: &'static str,
+    /// What it decides.
+    pub doc: &'static str,
+    /// When the variants differ.
+    pub acts_when: &'static str,
+    /// All variants, the default first.
+    pub variants: &'static [VariantInfo],
+}
+
+macro_rules! switches {
+    ($(
+        $(#[doc = $doc:literal])*
+        $field:ident: $name:ident, acts when $acts:literal {
+            $(#[doc = $first_doc:literal])* $first:ident = $first_text:literal,
+            $($(#[doc = $variant_doc:literal])* $variant:ident = $text:literal,)*
+        }
+    )*) => {
+        $(
+            $(#[doc = $doc])*
+            #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+            pub enum $name {
+                $(#[doc = $first_doc])*
+                #[default]
+                #[serde(rename = $first_text)]
+                $first,
+                $($(#[doc = $variant_doc])* #[serde(rename = $text)] $variant,)*
+            }
+
+            impl $name {
+                /// Every variant, the default first.
+                pub const ALL: &'static [$name] = &[$name::$first, $($name::$variant),*];
+
+                /// As spelled in files.
+                pub fn name(self) -> &'static str {
+                    match self {
+                        $name::$first => $first_text,
+                        $($name::$variant => $text,)*
+                    }
+                }
+            }
+        )*
+
+        /// A variant for every switch.
+        #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+        pub struct Behaviours {
+            $($(#[doc = $doc])* pub $field: $name,)*
+        }
+
+        /// Single switches that differ from the profile.
+        #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+        #[serde(deny_unknown_fields)]
+        pub struct Overrides {
+            $($(#[doc = $doc])* #[serde(default, skip_serializing_if = "Option::is_none")]
+            pub $field: Option<$name>,)*
+        }
+
+        impl Overrides {
+            /// These overrides on top of `base`.
+            pub fn over(self, base: Behaviours) -> Behaviours {
+                Behaviours { $($field: self.$field.unwrap_or(base.$field),)* }
+            }
+        }
+
+        impl Behaviours {
+            /// The switches that differ from the default: name and variant.
+            pub fn unusual(&self) -> Vec<(&'static str, &'static str)> {
+                let mut list = Vec::new();
+                $(if self.$field != $name::default() {
+                    list.push((stringify!($field), self.$field.name()));
+                })*
+                list
+            }
+        }
+
+        /// Every switch with its variants.
+        pub const SWITCHES: &[SwitchInfo] = &[$(SwitchInfo {
+            name: stringify!($field),
+            doc: concat!($($doc),*),
+            acts_when: $acts,
+            variants: &[
+                VariantInfo { name: $first_text, doc: concat!($($first_doc),*) },
+                $(VariantInfo { name: $text, doc: concat!($($variant_doc),*) },)*
+            ],
+        },)*];
+    };
+}
+
+switches! {
+    /// How far a decode cache hit is reported; the tree itself keeps whole virtual pages.
+    decode_match_unit: DecodeMatchUnit, acts when "the decode cache is on" {
+        /// In virtual pages of P·N tokens, the unit of the decode allocator.
+        VirtualPage = "virtual_page",
+        /// In physical pages of P tokens (sglang issue 40263).
+        PhysicalPage = "physical_page",
+        /// Token by token.
+        Token = "token",
+    }
+    /// What the decode side makes of a reported hit before it sends it as `decode_prefix_len`.
+    decode_prefix_cut: DecodePrefixCut, acts when "the reported hit is not a multiple of V" {
+        /// Cuts down to whole virtual pages.
+        VirtualPage = "virtual_page",
+        /// Cuts down to whole physical pages, which the planner refuses (sglang issue 40263).
+        PhysicalPage = "physical_page",
+        /// Sends the hit as it is.
+        None = "none",
+        /// Pads up to the next virtual page, a published advice that loses positions silently.
+        PaddedUp = "padded_up",
+    }
+    /// How many virtual pages decode reserves for the tokens beyond its prefix.
+    decode_reservation: DecodeReservation, acts when "always" {
+        /// As many as the tokens need, rounded up.
+        Ceil = "ceil",
+        /// Rounded down: short whenever the last page is partial.
+        Floor = "floor",
+        /// Counts physical pages: N times too many.
+        ByPhysicalPage = "by_physical_page",
+        /// One fewer where the tokens fill their pages exactly.
+        OneShort = "one_short",
+    }
+    /// Which destination pages a chunk's planner call gets.
+    destination_list: DestinationList, acts when "a request has more than one chunk" {
+        /// The request's whole list, from its prefix on.
+        Whole = "whole",
+        /// Sliced by the chunk's source pages: a physical index on virtual pages.
+        SlicedByChunk = "sliced_by_chunk",
+    }
+    /// Where prefill may cut a prompt that does not fit into a step.
+    chunk_cut: ChunkCut, acts when "a request has more than one chunk" {
+        /// At a page boundary.
+        PageBoundary = "page_boundary",
+        /// Anywhere: exact chunk budgets.
+        ExactBudget = "exact_budget",
+    }
+    /// How far a chunk that is not the last is sent.
+    send_cut: SendCut, acts when "chunks are cut inside a page" {
+        /// Up to its last full page; the partial page waits for the next send.
+        FullPage = "full_page",
+        /// With its partial page, which goes out again with the next chunk (sglang issue 5588).
+        None = "none",
+    }
+    /// What a piece's source page offset counts.
+    source_offset: SourceOffset, acts when "a request has a second piece, or a prefix" {
+        /// Pages sent since the decode prefix.
+        PagesSincePrefix = "pages_since_prefix",
+        /// Pages of this chunk only: every piece starts again at 0.
+        PagesOfChunk = "pages_of_chunk",
+        /// Pages from position 0, the prefix included.
+        PagesFromZero = "pages_from_zero",
+    }
+    /// Whether prefill sends its cached prefix before it computes the rest, and how it is cut.
+    early_send: EarlySend, acts when "the prefill hit reaches beyond the decode prefix" {
+        /// No: the prefix goes out with the first chunk.
+        Off = "off",
+        /// Rows already written, cut down to whole pages.
+        SettledCut = "settled_cut",
+        /// Rows already written, and nothing unless they end on a whole page.
+        SettledSkipped = "settled_skipped",
+        /// Rows whose computation has only been launched (sglang issues 29316, 31239).
+        Launched = "launched",
+        /// Rows already written; the rest of the prompt is then never laid out (sglang issue 33309).
+        SettledRestDropped = "settled_rest_dropped",
+    }
+    /// Whether a last message without rows goes out.
+    empty_last: EmptyLast, acts when "a full hit leaves nothing to send, or a rank owns no token" {
+        /// Sent: decode needs its metadata.
+        Sent = "sent",
+        /// Dropped, as there is nothing in it.
+        Dropped = "dropped",
+    }
+    /// What becomes of a request that the planner refused.
+    refused_request: RefusedRequest, acts when "the planner refuses" {
+        /// It fails.
+        Fails = "fails",
+        /// It is served again without a prefix.
+        ServedAgain = "served_again",
+    }
+    /// When an aborted request's destination pages are given back.
+    release_on_abort: ReleaseOnAbort, acts when "an abort finds a copy in flight" {
+        /// When no copy into them is in flight.
+        Drained = "drained",
+        /// At once (sglang issues 24527, 27372).
+        AtOnce = "at_once",
+        /// When drained, or after a timeout if that comes first (sglang issue 38961).
+        Timeout = "timeout",
+    }
+    /// Whether a match is locked before eviction makes room for the rest.
+    lock_on_match: LockOnMatch, acts when "pages are evicted between a match and its use" {
+        /// Locked until the request ends.
+        Held = "held",
+        /// Not locked: matched pages can be evicted for their own request.
+        None = "none",
+    }
+    /// What happens to pages that another request has put into the tree meanwhile.
+    duplicate_insert: DuplicateInsert, acts when "two requests compute the same pages" {
+        /// The request's table is pointed at the tree's pages, its own are freed once.
+        Remap = "remap",
+        /// Its own pages are freed, but its table goes on pointing at them (mini engine issue 142).
+        FreeWithoutRemap = "free_without_remap",
+    }
+    /// Whether the allocator looks before it takes a page back.
+    free_check: FreeCheck, acts when "a page is freed twice" {
+        /// A page that is free already is left alone.
+        Guarded = "guarded",
+        /// No check: the page enters the list twice (LMCache issue 5005).
+        None = "none",
+    }
+    /// When decode takes a transfer for complete.
+    transfer_completion: TransferCompletion, acts when "parts are reordered or lost" {
+        /// When every part of every piece has landed on every rank.
+        EveryPart = "every_part",
+        /// When the last piece has landed on every rank (sglang issue 37697).
+        LastPartSeen = "last_part_seen",
+        /// When any part has landed (sglang issue 39846).
+        AnyPart = "any_part",
+    }
+    /// How a running request gives up its pages when the decode pool runs out.
+    retraction: Retraction, acts when "the decode pool runs out" {
+        /// Its KV is copied to the host and back.
+        HostCopy = "host_copy",
+        /// Its KV is dropped; prefill sends it again.
+        SendAgain = "send_again",
+    }
+    /// How the demand of the next decode step is counted.
+    next_step_demand: NextStepDemand, acts when "several requests cross a page at once" {
+        /// A page for every request that crosses into one.
+        Pages = "pages",
+        /// A token for every request (sglang issues 4602, 7411).
+        Tokens = "tokens",
+    }
+    /// How a sender checks that a rank's rows fit into its pack region.
+    packing: Packing, acts when "a send is larger than a region" {
+        /// Each rank's rows against its own region.
+        RegionChecked = "region_checked",
+        /// Against the end of the whole buffer (sglang issues 40336, 40376).
+        BufferChecked = "buffer_checked",
+        /// Never packs: nearly every token is a descriptor of its own.
+        None = "none",
+    }
+    /// Whether a send larger than the pack buffer is split.
+    send_split: SendSplit, acts when "a send is larger than the pack buffer" {
+        /// Split at multiples of the buffer's size from the prefix on.
+        Yes = "yes",
+        /// Sent in one piece.
+        No = "no",
+    }
+    /// Which revision of the transfer planner runs.
+    planner: PlannerRevision, acts when "a piece is one that the checked planner refuses" {
+        /// Three checks, each with its error.
+        Checked = "checked",
+        /// Only the alignment check; the rest shows as bare index errors.
+        Indexed = "indexed",
+    }
+}
+
+/// A named set of variants, as one release of an engine has them.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Profile {
+    /// Every switch at its default.
+    #[default]
+    #[serde(rename = "sound")]
+    Sound,
+    /// The checked planner, no packing, release at once; no decode cache with more than one rank.
+    #[serde(rename = "sglang-0.5.17")]
+    Sglang0517,
+    /// The indexed planner; packs against the whole buffer; releases at once.
+    #[serde(rename = "sglang-0.5.20")]
+    Sglang0520,
+    /// The indexed planner; packs region by region and splits; drained or after a timeout.
+    #[serde(rename = "sglang-0.5.23")]
+    Sglang0523,
+}
+
+impl Profile {
+    /// Every profile.
+    pub const ALL: &'static [Profile] = &[
+        Profile::Sound,
+        Profile::Sglang0517,
+        Profile::Sglang0520,
+        Profile::Sglang0523,
+    ];
+
+    /// As spelled in files.
+    pub fn name(self) -> &'static str {
+        match self {
+            Profile::Sound => "sound",
+            Profile::Sglang0517 => "sglang-0.5.17",
+            Profile::Sglang0520 => "sglang-0.5.20",
+            Profile::Sglang0523 => "sglang-0.5.23",
+        }
+    }
+
+    /// The variants that this release has.
+    pub fn behaviours(self) -> Behaviours {
+        let release = Behaviours {
+            early_send: EarlySend::SettledSkipped,
+            planner: PlannerRevision::Indexed,
+            ..Behaviours::default()
+        };
+        match self {
+            Profile::Sound => Behaviours::default(),
+            Profile::Sglang0517 => Behaviours {
+                planner: PlannerRevision::Checked,
+                packing: Packing::None,
+                send_split: SendSplit::No,
+                release_on_abort: ReleaseOnAbort::AtOnce,
+                ..release
+            },
+            Profile::Sglang0520 => Behaviours {
+                packing: Packing::BufferChecked,
+                send_split: SendSplit::No,
+                release_on_abort: ReleaseOnAbort::AtOnce,
+                ..release
+            },
+            Profile::Sglang0523 => Behaviours {
+                release_on_abort: ReleaseOnAbort::Timeout,
+                ..release
+            },
+        }
+    }
+
+    /// Whether this release refuses to start with a decode cache over more than one rank.
+    pub fn forbids_striped_decode_cache(self) -> bool {
+        match self {
+            Profile::Sglang0517 => true,
+            Profile::Sound | Profile::Sglang0520 | Profile::Sglang0523 => false,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn overrides_win_over_the_profile_and_leave_the_rest() {
+        let text = "decode_prefix_cut = \"padded_up\"\nplanner = \"checked\"\n";
+        let overrides: Overrides = toml::from_str(text).unwrap();
+        let base = Profile::Sglang0520.behaviours();
+        let expected = Behaviours {
+            decode_prefix_cut: DecodePrefixCut::PaddedUp,
+            planner: PlannerRevision::Checked,
+            ..base
+        };
+        assert_eq!(overrides.over(base), expected);
+        assert_eq!(toml::to_string(&overrides).unwrap(), text);
+    }
+
+    #[test]
+    fn an_unknown_switch_or_variant_is_refused() {
+        assert!(toml::from_str::<Overrides>("decode_cut = \"none\"").is_err());
+        assert!(toml::from_str::<Overrides>("planner = \"fast\"").is_err());
+    }
+
+    #[test]
+    fn the_sound_profile_has_nothing_unusual() {
+        assert_eq!(Profile::Sound.behaviours().unusual(), []);
+        assert_eq!(Profile::Sglang0520.behaviours().unusual().len(), 5);
+    }
+
+    #[test]
+    fn every_switch_has_a_choice_and_every_variant_a_text() {
+        for switch in SWITCHES {
+            assert!(switch.variants.len() >= 2, "{}", switch.name);
+            assert!(
+                switch
+                    .variants
+                    .iter()
+                    .all(|variant| !variant.doc.is_empty())
+            );
+        }
+    }
+}

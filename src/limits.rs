@@ -1,0 +1,42 @@
+//! Every bound, once, with its reason. Input past a bound is refused with the bound in the message;
+//! a run that reaches one is a verdict, never a hang.
+
+use std::ops::RangeInclusive;
+
+/// Rows of a physical page. Engines use 1 to 256.
+pub const PAGE_SIZE: RangeInclusive<u32> = 1..=4_096;
+/// Decode context-parallel ranks. 16 is the largest seen.
+pub const RANKS: RangeInclusive<u32> = 1..=256;
+/// Pages of one pool; with [`POOL_TOKENS_MAX`] this keeps every row within 32 bits.
+pub const POOL_PAGES: RangeInclusive<u32> = 1..=16_777_216;
+/// Tokens of one pool: sixteen times the largest pool seen (16.8 million tokens a rank).
+pub const POOL_TOKENS_MAX: u64 = 1 << 28;
+/// Servers of one kind. Round robin makes more of them all alike.
+pub const WORKERS: RangeInclusive<u32> = 1..=64;
+/// Requests of one scenario: a day of a large trace.
+pub const REQUESTS_MAX: usize = 4_000_000;
+/// Tokens of one prompt: eight times the longest context sold.
+pub const PROMPT_TOKENS: RangeInclusive<u32> = 1..=8_388_608;
+/// Output tokens of one request; the first comes from prefill.
+pub const OUTPUT_TOKENS: RangeInclusive<u32> = 1..=1_048_576;
+/// Runs of one prompt.
+pub const PROMPT_RUNS_MAX: usize = 65_536;
+/// A step's token budget.
+pub const CHUNK_TOKENS: RangeInclusive<u32> = 1..=8_388_608;
+/// Any single duration, in ticks: about twelve days, so that sums over a run stay within 64 bits.
+pub const TICKS_MAX: u64 = 1 << 40;
+/// Bytes of one token's KV over all layers: forty times a large MLA model's.
+pub const TOKEN_BYTES: RangeInclusive<u64> = 1..=2_811_000;
+/// Faults of one scenario.
+pub const FAULTS_MAX: usize = 100_000;
+/// Events of one run for every request, on top of [`EVENTS_FLOOR`]: a request of 120,000 tokens and
+/// 8,192-token chunks makes some 200 copies, its output a few thousand steps.
+pub const EVENTS_PER_REQUEST: u64 = 200_000;
+/// Events that any run may use.
+pub const EVENTS_FLOOR: u64 = 1_000_000;
+/// Findings of one code that a run keeps with their evidence; all are counted.
+pub const FINDINGS_KEPT: usize = 16;
+/// Runs of one sweep; a larger plan must be asked for twice.
+pub const SWEEP_RUNS: u64 = 10_000_000;
+/// Times that one request may be served again before it fails for good.
+pub const ATTEMPTS_MAX: u32 = 4;

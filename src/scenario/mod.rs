@@ -1,0 +1,471 @@
+//! The one concrete description of a run: configuration, behaviours, workload, faults and, at the
+//! end, what it must show.
+//!
+//! Fuzz targets, property tests, sweeps, hazards and regressions all run this type. It holds no range
+//! and no float; unknown fields are refused. As a file it is TOML.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+
+use crate::behaviour::{Behaviours, Overrides, Profile};
+use crate::finding::{Code, Mark};
+use crate::planner::KvPool;
+use crate::prompt::ContentId;
+use crate::units::{RequestId, Tick, Tokens};
+
+pub mod file;
+
+/// The version of the scenario format that this release reads and writes.
+pub const VERSION: u32 = 1;
+
+/// Everything that decides a run.
+#[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Scenario {
+    /// Format version, [`VERSION`].
+    pub version: u32,
+    /// One line that says what to see.
+    pub title: String,
+    /// Seed of everything drawn: synthetic workloads.
+    #[serde(default)]
+    pub seed: u64,
+    /// The engine release whose switches are the base.
+    #[serde(default)]
+    pub profile: Profile,
+    /// Page size and ranks.
+    pub layout: LayoutConfig,
+    /// The prefill servers.
+    pub prefill: PrefillConfig,
+    /// The decode servers.
+    pub decode: DecodeConfig,
+    /// What lies between them.
+    #[serde(default)]
+    pub link: LinkConfig,
+    /// What the peers say of themselves when they connect.
+    #[serde(default)]
+    pub pairing: PairingConfig,
+    /// Switches that differ from the profile.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub behaviour: Overrides,
+    /// The requests.
+    pub workload: WorkloadConfig,
+    /// What goes wrong from outside.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub faults: Vec<Fault>,
+    /// What the run must show.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub expect: Option<Expect>,
+}
+
+/// Page size P and ranks N; a virtual page is P·N tokens.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct LayoutConfig {
+    /// Rows of a physical page.
+    pub page_size: u32,
+    /// Decode context-parallel ranks.
+    pub ranks: u32,
+}
+
+/// The prefill servers. Policies are named as the registry knows them.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct PrefillConfig {
+    /// Number of servers; requests go to them round robin.
+    #[serde(default = "one")]
+    pub workers: u32,
+    /// Pages of P rows in each server's pool, page 0 not counted.
+    pub pages: u32,
+    /// The prefix cache.
+    #[serde(default = "radix")]
+    pub cache: String,
+    /// Which cached pages go first.
+    #[serde(default = "lru")]
+    pub eviction: String,
+    /// In which order freed pages are handed out again.
+    #[serde(default = "sorted")]
+    pub free_order: String,
+    /// A step's token budget.
+    #[serde(default = "chunk_tokens")]
+    pub chunk_tokens: u32,
+    /// In which order waiting requests are admitted.
+    #[serde(default = "first_come")]
+    pub admission: String,
+    /// What a step costs, whatever it computes.
+    #[serde(default = "prefill_step_ticks")]
+    pub step_ticks: u64,
+    /// What a token of a step costs.
+    #[serde(default = "token_ticks")]
+    pub token_ticks: u64,
+}
+
+/// The decode servers. Policies are named as the registry knows them.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct DecodeConfig {
+    /// Number of servers; requests go to them round robin.
+    #[serde(default = "one")]
+    pub workers: u32,
+    /// Virtual pages of P·N rows in each server's pool, page 0 not counted.
+    pub pages: u32,
+    /// The prefix cache.
+    #[serde(default = "radix")]
+    pub cache: String,
+    /// Which cached pages go first.
+    #[serde(default = "lru")]
+    pub eviction: String,
+    /// In which order freed pages are handed out again.
+    #[serde(default = "sorted")]
+    pub free_order: String,
+    /// Tokens kept back for the growth of each request.
+    #[serde(default = "reserved_tokens")]
+    pub reserved_tokens: u32,
+    /// What a step costs, whatever it runs.
+    #[serde(default = "decode_step_ticks")]
+    pub step_ticks: u64,
+    /// What a running request adds to a step.
+    #[serde(default = "request_ticks")]
+    pub request_ticks: u64,
+    /// After how long an aborted request's pages are given back under `release_on_abort = "timeout"`.
+    #[serde(default = "release_timeout_ticks")]
+    pub release_timeout_ticks: u64,
+}
+
+/// The link between one prefill and one decode server; each pair has its own.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct LinkConfig {
+    /// What a copy costs, whatever it carries.
+    pub copy_ticks: u64,
+    /// Bandwidth.
+    pub bytes_per_tick: u64,
+    /// Bytes of one token's KV over all layers.
+    pub token_bytes: u64,
+    /// How long a message takes.
+    pub message_ticks: u64,
+    /// Every how-many-th copy lands late; 0 for none.
+    pub delay_every: u32,
+    /// How much later.
+    pub delay_ticks: u64,
+    /// Tokens that the pack buffer holds over all its regions.
+    pub pack_tokens: u32,
+}
+
+impl Default for LinkConfig {
+    fn default() -> Self {
+        LinkConfig {
+            copy_ticks: 50,
+            bytes_per_tick: 25_000,
+            // 61 layers of 576 bf16 values, as the large MLA models have.
+            token_bytes: 61 * 1_152,
+            message_ticks: 100,
+            delay_every: 0,
+            delay_ticks: 0,
+            pack_tokens: chunk_tokens(),
+        }
+    }
+}
+
+/// What the peers say of themselves when they connect. What is left out agrees with the other side.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct PairingConfig {
+    /// Ranks of the prefill side. The world simulates 1; other numbers are only checked.
+    pub prefill_ranks: u32,
+    /// The prefill peer's rank, where it has several.
+    pub prefill_rank: u32,
+    /// The decode peer's rank that it connects to, where prefill has several.
+    pub decode_rank: u32,
+    /// The prefill side's page size, where it differs from the layout's.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub prefill_page_size: Option<u32>,
+    /// Attention context parallelism of the prefill side.
+    pub prefill_attention_cp: u32,
+    /// The decode pool's kind.
+    pub decode_pool: KvPool,
+    /// Bytes a token of each KV entry on the prefill side.
+    pub prefill_entry_bytes: Vec<u32>,
+    /// Bytes a token of each KV entry on the decode side.
+    pub decode_entry_bytes: Vec<u32>,
+}
+
+impl Default for PairingConfig {
+    fn default() -> Self {
+        PairingConfig {
+            prefill_ranks: 1,
+            prefill_rank: 0,
+            decode_rank: 0,
+            prefill_page_size: None,
+            prefill_attention_cp: 1,
+            decode_pool: KvPool::Mla,
+            prefill_entry_bytes: vec![1_152],
+            decode_entry_bytes: vec![1_152],
+        }
+    }
+}
+
+/// Where the requests come from.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case", deny_unknown_fields)]
+pub enum WorkloadConfig {
+    /// Written out, in order of arrival.
+    Requests(Vec<RequestSpec>),
+    /// Drawn from the scenario's seed.
+    Synthetic(Synthetic),
+    /// Read from a published trace.
+    Trace(TraceConfig),
+}
+
+/// One request, written out.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct RequestSpec {
+    /// When it arrives.
+    #[serde(default)]
+    pub at: Tick,
+    /// Its prompt.
+    pub prompt: Vec<RunSpec>,
+    /// Its output tokens; the first comes from prefill.
+    pub output: Tokens,
+    /// The content of its output, where a later prompt names it; its own otherwise.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub output_content: Option<ContentId>,
+    /// Adapter or salt; requests of different namespaces share nothing.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub namespace: u32,
+    /// Priority of its cached pages under `eviction = "priority"`.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub priority: i64,
+}
+
+/// A run of a prompt as files spell it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct RunSpec {
+    /// Whose tokens.
+    pub content: ContentId,
+    /// The first token's place in the content.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub offset: Tokens,
+    /// How many.
+    pub len: Tokens,
+}
+
+/// Requests drawn at random.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Synthetic {
+    /// How many requests.
+    pub requests: u32,
+    /// When they arrive.
+    pub arrivals: Arrivals,
+    /// Prompt tokens beyond any shared prefix.
+    pub prompt: Lengths,
+    /// Output tokens.
+    pub output: Lengths,
+    /// Prompts begin with one of this many shared prefixes; 0 for none.
+    #[serde(default)]
+    pub prefix_groups: u32,
+    /// Tokens of each shared prefix; the draw is made once a group.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub prefix: Option<Lengths>,
+    /// Turns of a conversation: each later turn's prompt is the turn before with its output and new
+    /// tokens. Requests are dealt to conversations in turn.
+    #[serde(default = "one")]
+    pub turns: u32,
+}
+
+/// When synthetic requests arrive.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case", deny_unknown_fields)]
+pub enum Arrivals {
+    /// At fixed gaps.
+    Fixed {
+        /// Ticks between two requests.
+        gap: u64,
+    },
+    /// In bursts.
+    Bursts {
+        /// Requests of a burst, all at once.
+        size: u32,
+        /// Ticks between two bursts.
+        gap: u64,
+    },
+    /// At geometric gaps: each slot brings the next request with probability numerator/denominator.
+    Geometric {
+        /// Ticks of a slot.
+        slot: u64,
+        /// Slots out of `denominator` that bring a request.
+        numerator: u32,
+        /// See `numerator`.
+        denominator: u32,
+    },
+}
+
+/// A distribution of lengths, in tokens.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case", deny_unknown_fields)]
+pub enum Lengths {
+    /// Always the same.
+    Fixed(u32),
+    /// Evenly from `min` to `max`.
+    Uniform {
+        /// Fewest tokens.
+        min: u32,
+        /// Most tokens.
+        max: u32,
+    },
+    /// One of a list, all equally likely.
+    OneOf(Vec<u32>),
+}
+
+/// A published trace file.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct TraceConfig {
+    /// Its format.
+    pub format: TraceFormat,
+    /// Its path; relative ones start at the scenario file's folder.
+    pub path: String,
+    /// Only the first so many requests.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub requests_max: Option<u32>,
+    /// Arrival times are multiplied by `time_numerator / time_denominator`.
+    #[serde(default = "one")]
+    pub time_numerator: u32,
+    /// See `time_numerator`.
+    #[serde(default = "one")]
+    pub time_denominator: u32,
+}
+
+/// The published formats that can be read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum TraceFormat {
+    /// JSON lines as released with the Mooncake paper: timestamps in ms, an id for every 512 tokens.
+    Mooncake,
+    /// CSV of the Azure LLM inference trace 2023: timestamps and token counts, no content.
+    Azure,
+}
+
+/// Something that goes wrong from outside.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case", deny_unknown_fields)]
+pub enum Fault {
+    /// The client gives up.
+    Abort {
+        /// Which request.
+        request: RequestId,
+        /// When, counted from the moment of `when`.
+        #[serde(default)]
+        after: Tick,
+        /// The moment from which `after` counts.
+        #[serde(default)]
+        when: Moment,
+    },
+}
+
+/// A moment of a request's life.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Moment {
+    /// The start of the run.
+    #[default]
+    Start,
+    /// Its arrival.
+    Arrived,
+    /// Its decode pages have been reserved.
+    Reserved,
+    /// Its first prefill step has begun.
+    Prefilling,
+    /// Its first piece has been put on the link.
+    Copying,
+    /// Decode has activated it.
+    Running,
+    /// It has been retracted.
+    Retracted,
+}
+
+/// What a run must show.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Expect {
+    /// How many findings of each code; codes that are left out must be absent.
+    pub findings: BTreeMap<Code, Bound>,
+    /// Code paths that must have been reached.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub marks: Vec<Mark>,
+}
+
+/// An exact number, or `">=n"`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(try_from = "file::BoundText", into = "file::BoundText")]
+pub enum Bound {
+    /// Just so many.
+    Exactly(u64),
+    /// So many or more.
+    AtLeast(u64),
+}
+
+impl Scenario {
+    /// The variants of all switches: the profile's under the scenario's overrides.
+    pub fn behaviours(&self) -> Behaviours {
+        self.behaviour.over(self.profile.behaviours())
+    }
+}
+
+fn is_default<T: Default + PartialEq>(value: &T) -> bool {
+    *value == T::default()
+}
+
+fn radix() -> String {
+    "radix".to_owned()
+}
+
+fn lru() -> String {
+    "lru".to_owned()
+}
+
+/// As both pools of the real disaggregated servers have it.
+fn sorted() -> String {
+    "sorted".to_owned()
+}
+
+fn first_come() -> String {
+    "first_come".to_owned()
+}
+
+fn one() -> u32 {
+    1
+}
+
+/// As the real system chooses on a large GPU.
+fn chunk_tokens() -> u32 {
+    8_192
+}
+
+fn reserved_tokens() -> u32 {
+    512
+}
+
+fn prefill_step_ticks() -> u64 {
+    5_000
+}
+
+fn token_ticks() -> u64 {
+    20
+}
+
+fn decode_step_ticks() -> u64 {
+    20_000
+}
+
+fn request_ticks() -> u64 {
+    20
+}
+
+/// Thirty seconds, as release 0.5.23 has it.
+fn release_timeout_ticks() -> u64 {
+    30_000_000
+}
