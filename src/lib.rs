@@ -9,6 +9,7 @@ pub mod finding;
 pub mod layout;
 pub mod limits;
 pub mod planner;
+pub mod pool;
 pub mod prompt;
 pub mod rng;
 pub mod scenario;

@@ -1,0 +1,311 @@
+use std::collections::BTreeMap;
+
+use proptest::prelude::*;
+
+use super::order::{Queue, Sorted, Stack};
+use super::*;
+
+/// The three orders, for the plain model below.
+#[derive(Clone, Copy, Debug)]
+enum Kind {
+    Stack,
+    Sorted,
+    Queue,
+}
+
+impl Kind {
+    fn order(self) -> Box<dyn FreeOrder> {
+        match self {
+            Kind::Stack => Box::new(Stack::default()),
+            Kind::Sorted => Box::new(Sorted::default()),
+            Kind::Queue => Box::new(Queue::default()),
+        }
+    }
+}
+
+/// The rule of the vectors' README on two plain lists, front first.
+struct Model {
+    kind: Kind,
+    page: u32,
+    list: Vec<u32>,
+    staged: Vec<u32>,
+}
+
+impl Model {
+    fn take(&mut self, needed: usize, estimate: usize) -> Option<Vec<u32>> {
+        if self.list.len() < estimate {
+            self.list.append(&mut self.staged);
+            if matches!(self.kind, Kind::Sorted) {
+                self.list.sort();
+            }
+        }
+        (needed <= self.list.len()).then(|| self.list.drain(..needed).collect())
+    }
+
+    fn free(&mut self, pages: &[u32]) {
+        match self.kind {
+            Kind::Stack => {
+                let mut front = pages.to_vec();
+                front.sort();
+                front.append(&mut self.list);
+                self.list = front;
+            }
+            Kind::Sorted => self.staged.extend(pages),
+            Kind::Queue => self.list.extend(pages),
+        }
+    }
+
+    /// Pages that growing token by token opens: one for each token at offset 0 of a page.
+    fn opened(&self, from: u32, to: u32) -> usize {
+        (from..to).filter(|token| token % self.page == 0).count()
+    }
+
+    fn extend(&mut self, batch: &[(u32, u32)]) -> Option<Vec<Vec<u32>>> {
+        let opened: Vec<usize> = batch
+            .iter()
+            .map(|&(prefix, length)| self.opened(prefix, length))
+            .collect();
+        let needed = opened.iter().sum();
+        let tokens: u32 = batch.iter().map(|(prefix, length)| length - prefix).sum();
+        let estimate = match self.page {
+            1 => needed,
+            page => (tokens / page) as usize + batch.len() + 1,
+        };
+        let mut taken = self.take(needed, estimate)?;
+        Some(
+            opened
+                .iter()
+                .map(|&count| taken.drain(..count).collect())
+                .collect(),
+        )
+    }
+}
+
+/// What a request may be asked to do; numbers choose among the live ones.
+#[derive(Clone, Debug)]
+enum Op {
+    Extend(Vec<(usize, u32)>),
+    Decode(usize),
+    Alloc(u32),
+    Free(usize),
+}
+
+fn op() -> impl Strategy<Value = Op> {
+    prop_oneof![
+        proptest::collection::vec((0usize..8, 1u32..14), 1..4).prop_map(Op::Extend),
+        (1usize..6).prop_map(Op::Decode),
+        (0u32..5).prop_map(Op::Alloc),
+        (0usize..8).prop_map(Op::Free),
+    ]
+}
+
+fn kind() -> impl Strategy<Value = Kind> {
+    prop_oneof![Just(Kind::Stack), Just(Kind::Sorted), Just(Kind::Queue)]
+}
+
+fn raw(pages: &[PageId]) -> Vec<u32> {
+    pages.iter().map(|page| page.0).collect()
+}
+
+/// The pool under test beside the model and the requests that hold its pages.
+struct Bench {
+    pool: Pool,
+    model: Model,
+    /// Length and pages of request 0..8.
+    held: BTreeMap<usize, (u32, Vec<u32>)>,
+    blocks: Vec<Vec<u32>>,
+}
+
+impl Bench {
+    fn new(kind: Kind, page: u32, pages: u32) -> Bench {
+        Bench {
+            pool: Pool::new(PageSize::new(page).unwrap(), Pages(pages), kind.order()),
+            model: Model {
+                kind,
+                page,
+                list: (1..=pages).collect(),
+                staged: Vec::new(),
+            },
+            held: BTreeMap::new(),
+            blocks: Vec::new(),
+        }
+    }
+
+    fn run(&mut self, op: &Op) {
+        match op {
+            Op::Extend(batch) => self.extend(batch),
+            Op::Decode(count) => self.decode(*count),
+            Op::Alloc(pages) => {
+                let expected = self.model.take(*pages as usize, *pages as usize);
+                let got = self.pool.alloc(Pages(*pages)).ok().map(|pages| raw(&pages));
+                assert_eq!(got, expected);
+                self.blocks.extend(expected);
+            }
+            Op::Free(request) => {
+                let Some(pages) = self
+                    .held
+                    .remove(request)
+                    .map(|(_, pages)| pages)
+                    .or_else(|| self.blocks.pop())
+                else {
+                    return;
+                };
+                // Backwards, so that an order which should sort a call's pages has to.
+                let pages: Vec<u32> = pages.into_iter().rev().collect();
+                let ids: Vec<PageId> = pages.iter().copied().map(PageId).collect();
+                self.pool.free(&ids);
+                self.model.free(&pages);
+            }
+        }
+    }
+
+    fn extend(&mut self, batch: &[(usize, u32)]) {
+        let by_request: BTreeMap<usize, u32> = batch.iter().copied().collect();
+        let spans: Vec<(u32, u32)> = by_request
+            .iter()
+            .map(|(request, more)| {
+                let prefix = self.held.get(request).map_or(0, |(length, _)| *length);
+                (prefix, prefix + more)
+            })
+            .collect();
+        let growths: Vec<Growth> = spans
+            .iter()
+            .map(|&(prefix, length)| Growth {
+                prefix: Tokens(prefix),
+                length: Tokens(length),
+            })
+            .collect();
+        let expected = self.model.extend(&spans);
+        let got = self.pool.extend(&growths).ok();
+        assert_eq!(
+            got.map(|lists| lists.iter().map(|list| raw(list)).collect::<Vec<_>>()),
+            expected
+        );
+        for ((request, (_, length)), pages) in by_request
+            .keys()
+            .zip(spans)
+            .zip(expected.into_iter().flatten())
+        {
+            let entry = self.held.entry(*request).or_default();
+            entry.0 = length;
+            entry.1.extend(pages);
+        }
+    }
+
+    fn decode(&mut self, count: usize) {
+        let lengths: Vec<u32> = self
+            .held
+            .values()
+            .take(count)
+            .map(|(length, _)| length + 1)
+            .collect();
+        let opened: Vec<usize> = lengths
+            .iter()
+            .map(|&length| self.model.opened(length - 1, length))
+            .collect();
+        let needed = opened.iter().sum();
+        let expected = self.model.take(needed, lengths.len());
+        let tokens: Vec<Tokens> = lengths.iter().copied().map(Tokens).collect();
+        let got = self.pool.decode(&tokens).ok();
+        let Some(expected) = expected else {
+            assert_eq!(got, None);
+            return;
+        };
+        let mut expected = expected.into_iter();
+        let got = got.expect("the model found enough pages");
+        for (((length, pages), page), opened) in self.held.values_mut().zip(got).zip(opened) {
+            let new = if opened == 1 { expected.next() } else { None };
+            assert_eq!(page.map(|page| page.0), new);
+            *length += 1;
+            pages.extend(new);
+        }
+    }
+
+    fn check(&self) {
+        let held = self.held.values().map(|(_, pages)| pages);
+        let mut all: Vec<u32> = held.chain(&self.blocks).flatten().copied().collect();
+        let out = u32::try_from(all.len()).unwrap();
+        assert_eq!(self.pool.available() + Pages(out), self.pool.total());
+        let free: Vec<PageId> = self.pool.free_pages().collect();
+        let model: Vec<u32> = [&self.model.list[..], &self.model.staged].concat();
+        assert_eq!(raw(&free), model);
+        all.extend(model);
+        all.sort();
+        assert!(all.into_iter().eq(1..=self.pool.total().0));
+    }
+}
+
+proptest! {
+    #[test]
+    fn a_pool_agrees_with_the_plain_lists_and_every_page_is_in_one_place(
+        kind in kind(),
+        page in 1u32..6,
+        pages in 1u32..24,
+        ops in proptest::collection::vec(op(), 0..40),
+    ) {
+        let mut bench = Bench::new(kind, page, pages);
+        for op in &ops {
+            bench.run(op);
+            bench.check();
+        }
+    }
+}
+
+fn pool(page: u32, pages: u32, order: Box<dyn FreeOrder>) -> Pool {
+    Pool::new(PageSize::new(page).unwrap(), Pages(pages), order)
+}
+
+#[test]
+fn the_servers_orders_are_those_of_the_recorded_allocators() {
+    let after_free = |page: u32, need_sort: bool| {
+        let page = PageSize::new(page).unwrap();
+        let mut pool = Pool::new(page, Pages(4), order::of_server(page, need_sort));
+        let taken = pool.alloc(Pages(3)).unwrap();
+        pool.free(&[taken[2], taken[0]]);
+        let first = pool.alloc(Pages(1)).unwrap();
+        [raw(&first), raw(&pool.alloc(Pages(2)).unwrap())].concat()
+    };
+    let (stack, queue, sorted) = ([1, 3, 4], [4, 3, 1], [4, 1, 3]);
+    assert_eq!(after_free(2, false), stack);
+    assert_eq!(after_free(1, false), queue);
+    assert_eq!(after_free(2, true), sorted);
+    assert_eq!(after_free(1, true), sorted);
+}
+
+#[test]
+fn a_merge_stays_after_a_refusal() {
+    let mut pool = pool(4, 4, Box::new(Sorted::default()));
+    let taken = pool.alloc(Pages(3)).unwrap();
+    pool.free(&[taken[2], taken[0]]);
+    assert_eq!(
+        pool.alloc(Pages(4)),
+        Err(Short {
+            needed: Pages(4),
+            ready: Pages(3)
+        })
+    );
+    assert_eq!(raw(&pool.free_pages().collect::<Vec<_>>()), [1, 3, 4]);
+}
+
+#[test]
+fn a_page_freed_twice_is_handed_out_twice() {
+    for order in [Kind::Stack, Kind::Sorted, Kind::Queue] {
+        let mut pool = pool(4, 3, order.order());
+        let taken = pool.alloc(Pages(3)).unwrap();
+        pool.free(&taken[2..]);
+        pool.free(&taken[2..]);
+        assert_eq!(pool.available(), Pages(2));
+        assert_eq!(pool.alloc(Pages(2)), Ok(vec![PageId(3), PageId(3)]));
+    }
+}
+
+#[test]
+fn a_need_past_32_bits_is_refused() {
+    let huge = Growth {
+        prefix: Tokens(0),
+        length: Tokens(u32::MAX),
+    };
+    let mut pool = pool(1, 3, Box::new(Stack::default()));
+    let short = pool.extend(&[huge, huge]).unwrap_err();
+    assert_eq!(short.needed, Pages(u32::MAX));
+}
