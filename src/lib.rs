@@ -5,6 +5,7 @@
 #![forbid(unsafe_code)]
 
 pub mod behaviour;
+pub mod cache;
 pub mod finding;
 pub mod layout;
 pub mod limits;

@@ -1,0 +1,65 @@
+//! A prefix cache: which pages hold the KV of which prompt prefixes, and which of them may go.
+//!
+//! A cache of one page size maps sequences of [`PageKey`]s to pages. It owns the pages that it keeps;
+//! pages on a locked path are *protected*, all others *evictable*. Like the pool it obeys: it does
+//! not ask whether somebody still reads a page that it is told to evict. A server without a cache has
+//! none (`Option<Box<dyn PrefixCache>>`). Namespaces need no care here, since keys of different
+//! namespaces never compare equal.
+
+pub mod eviction;
+pub mod partial;
+pub mod radix;
+
+use crate::prompt::PageKey;
+use crate::units::{PageId, Pages};
+
+/// The place in a cache where a lookup ended; locking it protects everything above.
+///
+/// An anchor that was locked stays valid until it is unlocked. Otherwise it dies with its place at an
+/// eviction, and is never taken for a newer place.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Anchor {
+    slot: u32,
+    generation: u32,
+}
+
+/// The longest cached prefix of a prompt.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Hit {
+    /// Its pages, from the prompt's first on.
+    pub pages: Vec<PageId>,
+    /// Where it ends.
+    pub anchor: Anchor,
+}
+
+/// A cache of prompt prefixes in whole pages.
+pub trait PrefixCache: Send {
+    /// Finds the longest cached prefix of `keys` and marks it as used.
+    fn lookup(&mut self, keys: &[PageKey]) -> Hit;
+
+    /// Protects the pages up to `anchor` from eviction, once more for each call. False, and nothing
+    /// done, if the anchor is dead.
+    #[must_use]
+    fn lock(&mut self, anchor: Anchor) -> bool;
+
+    /// Undoes one [`PrefixCache::lock`] of the same anchor. False, and nothing done, if there is none.
+    #[must_use]
+    fn unlock(&mut self, anchor: Anchor) -> bool;
+
+    /// Stores `pages` under `keys` (equally many) and returns how many were there already. The
+    /// cache keeps its own pages for those, and the given ones stay with the caller. It takes the rest.
+    fn insert(&mut self, keys: &[PageKey], pages: &[PageId], priority: i64) -> Pages;
+
+    /// Drops unprotected pages, at least `wanted` if there are as many. Returns them in the order of
+    /// dropping, grouped as they went.
+    fn evict(&mut self, wanted: Pages) -> Vec<Vec<PageId>>;
+
+    /// Pages that eviction could drop.
+    fn evictable(&self) -> Pages;
+
+    /// Pages under a lock.
+    fn protected(&self) -> Pages;
+
+    /// Every page that the cache holds, in an order that depends on its past only.
+    fn pages(&self) -> Box<dyn Iterator<Item = PageId> + '_>;
+}

@@ -1,0 +1,334 @@
+//! The radix cache: a tree whose nodes hold stretches of pages, split where prompts part.
+//!
+//! Stamps, hit counts and priorities are those of the real tree, since they decide what goes first.
+//! One reading of the logical clock serves a whole lookup or insert; a new node reads twice more, for
+//! its access and its creation. A split puts a new node *above* the old one, so a locked node keeps
+//! its identity. Unlocked leaves stand in a sorted set, so that an eviction costs what it frees.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::eviction::{Eviction, Stamp, Standing, Usage};
+use super::{Anchor, Hit, PrefixCache};
+use crate::prompt::PageKey;
+use crate::units::{PageId, Pages};
+
+/// The slot of a node in the arena.
+type Slot = u32;
+
+/// The root holds no page and is never evicted.
+const ROOT: Slot = 0;
+
+struct Node {
+    keys: Vec<PageKey>,
+    pages: Vec<PageId>,
+    parent: Slot,
+    children: BTreeMap<PageKey, Slot>,
+    /// Locks taken on this very node.
+    own_locks: u32,
+    /// Locks taken on this node or below: while there is one, the node stays.
+    locks: u32,
+    usage: Usage,
+    /// How many nodes had this slot before.
+    generation: u32,
+}
+
+/// A radix tree of pages with one eviction policy.
+pub struct RadixCache {
+    policy: Eviction,
+    nodes: Vec<Node>,
+    vacant: Vec<Slot>,
+    /// The nodes that an eviction may take now: neither locked nor with children, nor the root.
+    leaves: BTreeSet<(Standing, Slot)>,
+    clock: Stamp,
+    evictable: Pages,
+    protected: Pages,
+}
+
+impl RadixCache {
+    /// An empty cache.
+    pub fn new(policy: Eviction) -> RadixCache {
+        let root = Node {
+            keys: Vec::new(),
+            pages: Vec::new(),
+            parent: ROOT,
+            children: BTreeMap::new(),
+            own_locks: 0,
+            locks: 0,
+            usage: Usage {
+                access: 0,
+                creation: 0,
+                hits: 0,
+                priority: 0,
+            },
+            generation: 0,
+        };
+        RadixCache {
+            policy,
+            nodes: vec![root],
+            vacant: Vec::new(),
+            leaves: BTreeSet::new(),
+            clock: 0,
+            evictable: Pages(0),
+            protected: Pages(0),
+        }
+    }
+
+    fn node(&self, slot: Slot) -> &Node {
+        &self.nodes[slot as usize]
+    }
+
+    fn tick(&mut self) -> Stamp {
+        self.clock += 1;
+        self.clock
+    }
+
+    /// The node's entry among the evictable leaves, if it belongs there.
+    fn leaf_entry(&self, slot: Slot) -> Option<(Standing, Slot)> {
+        let node = self.node(slot);
+        let leaf = slot != ROOT && node.locks == 0 && node.children.is_empty();
+        leaf.then(|| (self.policy.standing(&node.usage), slot))
+    }
+
+    /// Changes a node; the only way to, since the set of leaves depends on locks, children and usage.
+    fn change(&mut self, slot: Slot, change: impl FnOnce(&mut Node)) {
+        let before = self.leaf_entry(slot);
+        change(&mut self.nodes[slot as usize]);
+        let after = self.leaf_entry(slot);
+        if before != after {
+            if let Some(entry) = before {
+                self.leaves.remove(&entry);
+            }
+            self.leaves.extend(after);
+        }
+    }
+
+    /// Puts a node without children into a free slot.
+    fn place(&mut self, mut node: Node) -> Slot {
+        let slot = match self.vacant.pop() {
+            Some(slot) => {
+                node.generation = self.node(slot).generation + 1;
+                self.nodes[slot as usize] = node;
+                slot
+            }
+            None => {
+                self.nodes.push(node);
+                u32::try_from(self.nodes.len() - 1).expect("fewer nodes than pages")
+            }
+        };
+        self.leaves.extend(self.leaf_entry(slot));
+        slot
+    }
+
+    /// Walks down as far as `keys` are cached, splits the node in which they part, and returns the
+    /// last node and the pages up to its end. Each node passed gets the walk's stamp; `passed` is
+    /// applied to it, and to the new upper node of a split instead of the lower.
+    fn walk(&mut self, keys: &[PageKey], passed: impl Fn(&mut Usage)) -> (Slot, usize) {
+        let now = self.tick();
+        let (mut slot, mut matched) = (ROOT, 0);
+        while let Some(&child) = keys
+            .get(matched)
+            .and_then(|key| self.node(slot).children.get(key))
+        {
+            let rest = &keys[matched..];
+            let common = common_prefix(&self.node(child).keys, rest);
+            matched += common;
+            if common < self.node(child).keys.len() {
+                self.change(child, |node| node.usage.access = now);
+                slot = self.split(child, common);
+                self.change(slot, |node| passed(&mut node.usage));
+                break;
+            }
+            self.change(child, |node| {
+                node.usage.access = now;
+                passed(&mut node.usage);
+            });
+            slot = child;
+        }
+        (slot, matched)
+    }
+
+    /// Moves the first `at` pages of `lower` into a new node above it and returns that.
+    fn split(&mut self, lower: Slot, at: usize) -> Slot {
+        let (access, creation) = (self.tick(), self.tick());
+        let node = &mut self.nodes[lower as usize];
+        let keys_below = node.keys.split_off(at);
+        let pages_below = node.pages.split_off(at);
+        let upper = Node {
+            keys: std::mem::replace(&mut node.keys, keys_below),
+            pages: std::mem::replace(&mut node.pages, pages_below),
+            parent: node.parent,
+            children: BTreeMap::from([(node.keys[0], lower)]),
+            own_locks: 0,
+            locks: node.locks,
+            usage: Usage {
+                access,
+                creation,
+                ..node.usage
+            },
+            generation: 0,
+        };
+        let (parent, first) = (upper.parent, upper.keys[0]);
+        let upper = self.place(upper);
+        self.nodes[lower as usize].parent = upper;
+        self.change(parent, |node| {
+            node.children.insert(first, upper);
+        });
+        upper
+    }
+
+    /// Applies `change` to the lock count of a node and all above it, and moves pages between
+    /// evictable and protected where a count leaves or reaches zero.
+    fn relock(&mut self, slot: Slot, change: impl Fn(u32) -> u32) {
+        let mut slot = slot;
+        while slot != ROOT {
+            let node = self.node(slot);
+            let (old, new) = (node.locks, change(node.locks));
+            let (parent, pages) = (node.parent, Pages::of(&node.pages));
+            self.change(slot, |node| node.locks = new);
+            if old == 0 {
+                self.evictable -= pages;
+                self.protected += pages;
+            } else if new == 0 {
+                self.protected -= pages;
+                self.evictable += pages;
+            }
+            slot = parent;
+        }
+    }
+
+    /// The slot of a living anchor.
+    fn resolve(&self, anchor: Anchor) -> Option<Slot> {
+        let node = self.nodes.get(anchor.slot as usize)?;
+        let alive = anchor.slot == ROOT || !node.pages.is_empty();
+        (alive && node.generation == anchor.generation).then_some(anchor.slot)
+    }
+
+    /// Takes an evictable leaf out of the tree and returns its pages.
+    fn drop_leaf(&mut self, slot: Slot) -> Vec<PageId> {
+        let node = &mut self.nodes[slot as usize];
+        let first = node.keys[0];
+        let parent = node.parent;
+        node.keys = Vec::new();
+        let pages = std::mem::take(&mut node.pages);
+        self.vacant.push(slot);
+        self.change(parent, |node| {
+            node.children.remove(&first);
+        });
+        self.evictable -= Pages::of(&pages);
+        pages
+    }
+}
+
+/// How many elements both begin with.
+fn common_prefix(stretch: &[PageKey], keys: &[PageKey]) -> usize {
+    if keys.starts_with(stretch) {
+        return stretch.len();
+    }
+    stretch.iter().zip(keys).take_while(|(a, b)| a == b).count()
+}
+
+impl PrefixCache for RadixCache {
+    fn lookup(&mut self, keys: &[PageKey]) -> Hit {
+        let (slot, matched) = self.walk(keys, |_| {});
+        let anchor = Anchor {
+            slot,
+            generation: self.node(slot).generation,
+        };
+        let mut stretches = Vec::new();
+        let mut at = slot;
+        while at != ROOT {
+            stretches.push(&self.node(at).pages);
+            at = self.node(at).parent;
+        }
+        let mut pages = Vec::with_capacity(matched);
+        for stretch in stretches.into_iter().rev() {
+            pages.extend_from_slice(stretch);
+        }
+        Hit { pages, anchor }
+    }
+
+    fn lock(&mut self, anchor: Anchor) -> bool {
+        let Some(slot) = self.resolve(anchor) else {
+            return false;
+        };
+        self.change(slot, |node| node.own_locks += 1);
+        self.relock(slot, |locks| locks + 1);
+        true
+    }
+
+    fn unlock(&mut self, anchor: Anchor) -> bool {
+        let locked = self
+            .resolve(anchor)
+            .filter(|&slot| self.node(slot).own_locks > 0);
+        let Some(slot) = locked else {
+            return false;
+        };
+        self.change(slot, |node| node.own_locks -= 1);
+        self.relock(slot, |locks| locks - 1);
+        true
+    }
+
+    fn insert(&mut self, keys: &[PageKey], pages: &[PageId], priority: i64) -> Pages {
+        assert_eq!(
+            keys.len(),
+            pages.len(),
+            "an insert names a page for each key"
+        );
+        let (parent, matched) = self.walk(keys, |usage| {
+            usage.hits += 1;
+            usage.priority = usage.priority.max(priority);
+        });
+        if let Some(&first) = keys.get(matched) {
+            let (access, creation) = (self.tick(), self.tick());
+            let leaf = self.place(Node {
+                keys: keys[matched..].to_vec(),
+                pages: pages[matched..].to_vec(),
+                parent,
+                children: BTreeMap::new(),
+                own_locks: 0,
+                locks: 0,
+                usage: Usage {
+                    access,
+                    creation,
+                    hits: 1,
+                    priority,
+                },
+                generation: 0,
+            });
+            self.change(parent, |node| {
+                node.children.insert(first, leaf);
+            });
+            self.evictable += Pages::of(&pages[matched..]);
+        }
+        Pages::of(&pages[..matched])
+    }
+
+    fn evict(&mut self, wanted: Pages) -> Vec<Vec<PageId>> {
+        let mut freed = Vec::new();
+        let mut count = Pages(0);
+        while count < wanted {
+            let Some((_, slot)) = self.leaves.pop_first() else {
+                break;
+            };
+            let pages = self.drop_leaf(slot);
+            count += Pages::of(&pages);
+            freed.push(pages);
+        }
+        freed
+    }
+
+    fn evictable(&self) -> Pages {
+        self.evictable
+    }
+
+    fn protected(&self) -> Pages {
+        self.protected
+    }
+
+    fn pages(&self) -> Box<dyn Iterator<Item = PageId> + '_> {
+        Box::new(self.nodes.iter().flat_map(|node| &node.pages).copied())
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,223 @@
+use proptest::prelude::*;
+
+use super::*;
+
+/// Everything that the tree keeps twice, computed again from the nodes alone.
+fn assert_whole(cache: &RadixCache) {
+    let mut leaves = BTreeSet::new();
+    let (mut evictable, mut protected) = (Pages(0), Pages(0));
+    let mut reached = 0;
+    let mut open = vec![ROOT];
+    while let Some(slot) = open.pop() {
+        let node = cache.node(slot);
+        reached += 1;
+        let below: u32 = node.children.values().map(|&c| cache.node(c).locks).sum();
+        for (key, &child) in &node.children {
+            assert_eq!(cache.node(child).parent, slot);
+            assert_eq!(cache.node(child).keys[0], *key);
+            open.push(child);
+        }
+        if slot == ROOT {
+            continue;
+        }
+        assert_eq!(node.keys.len(), node.pages.len());
+        assert_eq!(node.locks, node.own_locks + below, "node {slot}");
+        if node.locks == 0 {
+            evictable += Pages::of(&node.pages);
+        } else {
+            protected += Pages::of(&node.pages);
+        }
+        if node.locks == 0 && node.children.is_empty() {
+            leaves.insert((cache.policy.standing(&node.usage), slot));
+        }
+    }
+    assert_eq!(reached + cache.vacant.len(), cache.nodes.len());
+    assert_eq!(cache.leaves, leaves);
+    assert_eq!((cache.evictable, cache.protected), (evictable, protected));
+}
+
+/// A cache as a plain table from prefixes to pages, with the prefixes that are locked.
+#[derive(Default)]
+struct Model {
+    pages: BTreeMap<Vec<PageKey>, PageId>,
+    locked: Vec<Vec<PageKey>>,
+}
+
+impl Model {
+    fn longest(&self, keys: &[PageKey]) -> usize {
+        (0..=keys.len())
+            .rev()
+            .find(|&length| length == 0 || self.pages.contains_key(&keys[..length]))
+            .expect("the empty prefix is always there")
+    }
+
+    fn lookup(&self, keys: &[PageKey]) -> Vec<PageId> {
+        (1..=self.longest(keys))
+            .map(|length| self.pages[&keys[..length]])
+            .collect()
+    }
+
+    fn protects(&self, prefix: &[PageKey]) -> bool {
+        self.locked.iter().any(|locked| locked.starts_with(prefix))
+    }
+
+    fn protected(&self) -> Pages {
+        let count = self.pages.keys().filter(|key| self.protects(key)).count();
+        Pages(u32::try_from(count).unwrap())
+    }
+
+    /// Drops a leaf that the cache chose, after checking that it was free to go.
+    fn drop_leaf(&mut self, leaf: &[PageId]) {
+        for page in leaf.iter().rev() {
+            let (prefix, _) = self
+                .pages
+                .iter()
+                .find(|(_, held)| *held == page)
+                .expect("only cached pages are dropped");
+            let prefix = prefix.clone();
+            assert!(!self.protects(&prefix), "{prefix:?} is locked");
+            self.pages.remove(&prefix);
+            assert!(
+                !self.pages.keys().any(|key| key.starts_with(&prefix)),
+                "{prefix:?} is no leaf"
+            );
+        }
+    }
+}
+
+#[derive(Clone, Debug)]
+enum Op {
+    Lookup(Vec<PageKey>),
+    Insert(Vec<PageKey>, i64),
+    Lock(Vec<PageKey>),
+    Unlock(usize),
+    Evict(u32),
+}
+
+fn op() -> impl Strategy<Value = Op> {
+    let keys = || proptest::collection::vec((0u32..3).prop_map(PageKey), 0..7);
+    prop_oneof![
+        keys().prop_map(Op::Lookup),
+        (keys(), 0i64..3).prop_map(|(keys, priority)| Op::Insert(keys, priority)),
+        keys().prop_map(Op::Lock),
+        (0usize..4).prop_map(Op::Unlock),
+        (0u32..8).prop_map(Op::Evict),
+    ]
+}
+
+proptest! {
+    #[test]
+    fn a_tree_agrees_with_a_table_of_prefixes(
+        policy in proptest::sample::select(&Eviction::ALL[..]),
+        ops in proptest::collection::vec(op(), 0..40),
+    ) {
+        let mut cache = RadixCache::new(policy);
+        let mut model = Model::default();
+        let mut anchors = Vec::new();
+        let mut next_page = 1;
+        for op in ops {
+            match op {
+                Op::Lookup(keys) => {
+                    prop_assert_eq!(cache.lookup(&keys).pages, model.lookup(&keys));
+                }
+                Op::Insert(keys, priority) => {
+                    let pages: Vec<PageId> = (next_page..).map(PageId).take(keys.len()).collect();
+                    next_page += Pages::of(&pages).0;
+                    let matched = cache.insert(&keys, &pages, priority);
+                    prop_assert_eq!(matched.index(), model.longest(&keys));
+                    for at in matched.index()..keys.len() {
+                        model.pages.insert(keys[..=at].to_vec(), pages[at]);
+                    }
+                }
+                Op::Lock(keys) => {
+                    let hit = cache.lookup(&keys);
+                    prop_assert!(cache.lock(hit.anchor));
+                    anchors.push(hit.anchor);
+                    model.locked.push(keys[..hit.pages.len()].to_vec());
+                }
+                Op::Unlock(index) if index < anchors.len() => {
+                    prop_assert!(cache.unlock(anchors.swap_remove(index)));
+                    model.locked.swap_remove(index);
+                }
+                Op::Unlock(_) => {}
+                Op::Evict(wanted) => {
+                    let before = cache.evictable();
+                    let freed = cache.evict(Pages(wanted));
+                    for leaf in &freed {
+                        model.drop_leaf(leaf);
+                    }
+                    let count: Pages = freed.iter().map(|leaf| Pages::of(leaf)).sum();
+                    prop_assert!(count >= Pages(wanted).min(before));
+                    let last = freed.last().map_or(Pages(0), |leaf| Pages::of(leaf));
+                    prop_assert!(count == Pages(0) || count - last < Pages(wanted));
+                }
+            }
+            assert_whole(&cache);
+            let held: BTreeSet<PageId> = cache.pages().collect();
+            prop_assert!(held.iter().eq(model.pages.values().collect::<BTreeSet<_>>()));
+            prop_assert_eq!(cache.protected(), model.protected());
+            prop_assert_eq!((cache.evictable() + cache.protected()).index(), model.pages.len());
+        }
+    }
+}
+
+fn keys(keys: &[u32]) -> Vec<PageKey> {
+    keys.iter().copied().map(PageKey).collect()
+}
+
+fn pages(pages: &[u32]) -> Vec<PageId> {
+    pages.iter().copied().map(PageId).collect()
+}
+
+#[test]
+fn a_lock_outlives_a_split_of_its_node() {
+    let mut cache = RadixCache::new(Eviction::Lru);
+    cache.insert(&keys(&[1, 2, 3]), &pages(&[7, 8, 9]), 0);
+    let anchor = cache.lookup(&keys(&[1, 2, 3])).anchor;
+    assert!(cache.lock(anchor));
+    cache.lookup(&keys(&[1, 5]));
+    assert_eq!(cache.protected(), Pages(3));
+    assert!(cache.unlock(anchor));
+    assert_eq!(cache.protected(), Pages(0));
+}
+
+#[test]
+fn an_anchor_dies_with_its_node_and_touches_no_newer_one() {
+    let mut cache = RadixCache::new(Eviction::Lru);
+    cache.insert(&keys(&[1]), &pages(&[7]), 0);
+    let dead = cache.lookup(&keys(&[1])).anchor;
+    cache.evict(Pages(1));
+    assert!(!cache.lock(dead));
+    cache.insert(&keys(&[2]), &pages(&[8]), 0);
+    let anchor = cache.lookup(&keys(&[2])).anchor;
+    assert_eq!(anchor.slot, dead.slot);
+    assert!(!cache.lock(dead));
+    assert!(cache.lock(anchor));
+    assert!(!cache.unlock(dead));
+    assert_eq!(cache.protected(), Pages(1));
+}
+
+#[test]
+fn an_unlock_without_a_lock_changes_nothing() {
+    let mut cache = RadixCache::new(Eviction::Lru);
+    cache.insert(&keys(&[1]), &pages(&[7]), 0);
+    let upper = cache.lookup(&keys(&[1])).anchor;
+    cache.insert(&keys(&[1, 2]), &pages(&[7, 8]), 0);
+    let lower = cache.lookup(&keys(&[1, 2])).anchor;
+    assert!(cache.lock(lower));
+    assert!(!cache.unlock(upper));
+    assert_eq!(cache.protected(), Pages(2));
+    assert!(cache.unlock(lower));
+    assert!(!cache.unlock(lower));
+    assert_eq!(cache.protected(), Pages(0));
+}
+
+#[test]
+fn a_parent_becomes_a_leaf_when_its_last_child_goes() {
+    let mut cache = RadixCache::new(Eviction::Lru);
+    cache.insert(&keys(&[1, 2, 3]), &pages(&[7, 8, 9]), 0);
+    cache.insert(&keys(&[1, 2, 4]), &pages(&[5, 6, 4]), 0);
+    let freed = cache.evict(Pages(3));
+    assert_eq!(freed, [pages(&[9]), pages(&[4]), pages(&[7, 8])]);
+    assert_eq!(cache.pages().count(), 0);
+}
