@@ -5,5 +5,6 @@
 #![forbid(unsafe_code)]
 
 pub mod layout;
+pub mod planner;
 pub mod prompt;
 pub mod units;
