@@ -1,9 +1,86 @@
-//! Stand-in until the planner room is merged.
+//! The planner: which source row goes to which destination row, for one piece and one rank.
+//!
+//! A planner is pure: a valid request in ([`PlanInput`]), a plan or a refusal out. It holds no pool
+//! and sees no memory. With P, N, V = P·N, S, off and n as in [`Piece`], and i = 0..n the piece's
+//! tokens:
+//!
+//! - the rank owns those whose absolute position S + off·P + i is congruent to it mod N;
+//! - source row = src\[i div P\]·P + i mod P;
+//! - destination row = dst\[(q div N) div P\]·P + (q div N) mod P with q = off·P + i, so the
+//!   destination list is the request's whole list, from position S on.
+//!
+//! Draft KV is not striped: every rank keeps every position, at row dst\[q div V\]·V + q mod V.
+//!
+//! Two revisions of the real planner exist, [`Checked`] and [`Indexed`]. They lay out the same rows
+//! and differ in what they refuse, and how.
 
-use serde::{Deserialize, Serialize};
+mod checked;
+mod indexed;
+mod input;
+mod plan;
+mod refusal;
+mod share;
+
+#[cfg(test)]
+mod hazards;
+#[cfg(test)]
+mod laws;
+
+pub use checked::Checked;
+pub use indexed::Indexed;
+pub use input::{InputError, Piece, PlanInput, RawInput};
+pub use plan::{Plan, RowPairs, Run, RunPlan};
+pub use refusal::{IndexedList, Refusal};
+
+use share::Share;
+
+/// One revision of the planner. What it refuses is its own; what it lays out follows the definition.
+pub trait Planner {
+    /// Whether this revision lays out draft rows on every rank.
+    fn lays_draft_rows(&self) -> bool;
+
+    /// The verdict alone, in a time that depends neither on tokens nor on pages.
+    fn check(&self, input: &PlanInput<'_>) -> Result<(), Refusal>;
+
+    /// The plan in long form. Costs one step a token.
+    fn plan(&self, input: &PlanInput<'_>) -> Result<Plan, Refusal> {
+        self.check(input)?;
+        Ok(Plan {
+            target: Share::target(input).rows(),
+            draft: self.lays_draft_rows().then(|| Share::draft(input).rows()),
+        })
+    }
+
+    /// The rank's share in compact form, refused exactly where [`Planner::plan`] refuses. Costs one
+    /// step a page.
+    fn plan_runs(&self, input: &PlanInput<'_>) -> Result<RunPlan, Refusal> {
+        self.check(input)?;
+        Ok(Share::target(input).runs())
+    }
+
+    /// The draft rows in compact form, `None` where this revision lays out none.
+    fn draft_runs(&self, input: &PlanInput<'_>) -> Result<Option<RunPlan>, Refusal> {
+        self.check(input)?;
+        Ok(self.lays_draft_rows().then(|| Share::draft(input).runs()))
+    }
+}
+
+/// The first refusal of both revisions.
+fn check_alignment(input: &PlanInput<'_>) -> Result<(), Refusal> {
+    let virtual_page = input.layout().virtual_page();
+    let prefix = input.piece().decode_prefix_len;
+    if prefix.0.is_multiple_of(virtual_page.get()) {
+        Ok(())
+    } else {
+        Err(Refusal::Misaligned {
+            virtual_page,
+            prefix,
+        })
+    }
+}
 
 /// The kind of a KV pool.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum KvPool {
     /// One latent KV entry a token and layer.

@@ -1,0 +1,62 @@
+//! The indexed revision: one refusal, then whatever the list indices do (`sglang` 0.5.20 to 0.5.23).
+
+use crate::units::Pages;
+
+use super::input::PlanInput;
+use super::refusal::{IndexedList, Refusal};
+use super::share::Share;
+use super::{Planner, check_alignment};
+
+/// Refuses a misaligned prefix. A list that is too short is a bare index error, a negative token
+/// count an empty plan. Lays out the draft rows on every rank, so a rank whose own share is content
+/// can fail for them.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Indexed;
+
+impl Planner for Indexed {
+    fn lays_draft_rows(&self) -> bool {
+        true
+    }
+
+    fn check(&self, input: &PlanInput<'_>) -> Result<(), Refusal> {
+        check_alignment(input)?;
+        let target = Share::target(input);
+        check_lists(
+            input,
+            &target,
+            IndexedList::Source,
+            IndexedList::Destination,
+        )?;
+        let draft = Share::draft(input);
+        check_lists(
+            input,
+            &draft,
+            IndexedList::DraftSource,
+            IndexedList::DraftDestination,
+        )
+    }
+}
+
+/// All source indices are read before the first destination index.
+fn check_lists(
+    input: &PlanInput<'_>,
+    share: &Share<'_>,
+    source: IndexedList,
+    destination: IndexedList,
+) -> Result<(), Refusal> {
+    if let Some(token) = share.first_past_source() {
+        return Err(Refusal::Index {
+            index: share.src_ordinal(token),
+            size: Pages::of(input.src_pages()),
+            list: source,
+        });
+    }
+    match share.first_past_destination() {
+        Some(token) => Err(Refusal::Index {
+            index: share.dst_ordinal(token),
+            size: Pages::of(input.dst_pages()),
+            list: destination,
+        }),
+        None => Ok(()),
+    }
+}
