@@ -9,6 +9,7 @@ pub mod cache;
 pub mod finding;
 pub mod layout;
 pub mod limits;
+pub mod oracle;
 pub mod planner;
 pub mod pool;
 pub mod prompt;

@@ -133,9 +133,7 @@ impl<'a> Share<'a> {
         for mut src in self.src_blocks() {
             while src.count > 0 {
                 if dst.count == 0 {
-                    dst = dst_blocks
-                        .next()
-                        .expect("checked: destination pages hold the share");
+                    dst = dst_blocks.next().expect("checked: destination pages hold the share");
                 }
                 // At most the rows of one page, so 32 bits hold it.
                 let len = src.count.min(dst.count) as u32;
@@ -185,10 +183,8 @@ impl<'a> Share<'a> {
         let pages = self.dst.iter().skip((index / page_rows) as usize);
         pages.map_while(move |page| {
             let count = (page_rows - offset).min(left);
-            let block = (count > 0).then(|| Block {
-                start: page.0 * page_rows as u32 + offset as u32,
-                count,
-            });
+            let block = (count > 0)
+                .then(|| Block { start: page.0 * page_rows as u32 + offset as u32, count });
             left -= count;
             offset = 0;
             block
@@ -219,10 +215,6 @@ fn spell_out(blocks: impl Iterator<Item = Block>, step: u32, count: u64) -> Vec<
         }
         rows.truncate(end);
     }
-    assert_eq!(
-        rows.len() as u64,
-        count,
-        "checked: the page lists hold the share"
-    );
+    assert_eq!(rows.len() as u64, count, "checked: the page lists hold the share");
     rows
 }
