@@ -4,6 +4,7 @@
 
 #![forbid(unsafe_code)]
 
+pub mod conform;
 pub mod layout;
 pub mod planner;
 pub mod prompt;
