@@ -4,9 +4,7 @@
 
 #![forbid(unsafe_code)]
 
-pub mod behaviour;
-pub mod cache;
-pub mod finding;
+pub mod conform;
 pub mod layout;
 pub mod limits;
 pub mod oracle;
