@@ -14,3 +14,4 @@ pub mod rng;
 pub mod scenario;
 pub mod stats;
 pub mod units;
+pub mod workload;
