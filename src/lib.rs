@@ -15,3 +15,4 @@ pub mod rng;
 pub mod scenario;
 pub mod stats;
 pub mod units;
+pub mod workload;
