@@ -4,7 +4,10 @@
 
 #![forbid(unsafe_code)]
 
+pub mod behaviour;
+pub mod cache;
 pub mod conform;
+pub mod finding;
 pub mod layout;
 pub mod limits;
 pub mod oracle;
@@ -16,3 +19,4 @@ pub mod scenario;
 pub mod stats;
 pub mod units;
 pub mod workload;
+pub mod world;

@@ -78,15 +78,3 @@ fn check_alignment(input: &PlanInput<'_>) -> Result<(), Refusal> {
         Err(Refusal::Misaligned { virtual_page, prefix })
     }
 }
-
-/// The kind of a KV pool.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum KvPool {
-    /// One latent KV entry a token and layer.
-    Mla,
-    /// Layers of both kinds.
-    HybridMla,
-    /// Keys and values by head.
-    Mha,
-}

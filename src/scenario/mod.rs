@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::behaviour::{Behaviours, Overrides, Profile};
 use crate::finding::{Code, Mark};
-use crate::planner::KvPool;
+use crate::planner::pairing::KvPool;
 use crate::prompt::ContentId;
 use crate::units::{RequestId, Tick, Tokens};
 

@@ -1,0 +1,64 @@
+//! The event queue: what happens when, in an order that is the same on every machine.
+
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+
+use crate::units::{RequestId, Tick};
+
+/// Something that is due. Events of one tick happen in the order of these variants, those of one
+/// variant in the order in which they were planned.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Event {
+    /// The copy at the head of this link is through.
+    CopyServed { link: usize },
+    /// A copy that was served earlier lands.
+    CopyLands { copy: u64 },
+    /// A prefill server's step ends.
+    PrefillStepEnds { server: usize },
+    /// A decode server's step ends.
+    DecodeStepEnds { server: usize },
+    /// The list of reserved pages reaches prefill.
+    DestinationKnown { request: RequestId, attempt: u32 },
+    /// The next request of the workload arrives.
+    Arrives,
+    /// A client gives up.
+    Aborts { request: RequestId },
+    /// The time to wait for an aborted request's copies is over.
+    ReleaseTimesOut { request: RequestId, attempt: u32 },
+}
+
+impl Event {
+    /// Place in the order of one tick.
+    fn class(self) -> u8 {
+        match self {
+            Event::CopyServed { .. } => 0,
+            Event::CopyLands { .. } => 1,
+            Event::PrefillStepEnds { .. } => 2,
+            Event::DecodeStepEnds { .. } => 3,
+            Event::DestinationKnown { .. } => 4,
+            Event::Arrives => 5,
+            Event::Aborts { .. } => 6,
+            Event::ReleaseTimesOut { .. } => 7,
+        }
+    }
+}
+
+/// Events by (tick, class, sequence).
+#[derive(Default)]
+pub(super) struct Queue {
+    heap: BinaryHeap<Reverse<(Tick, u8, u64, Event)>>,
+    planned: u64,
+}
+
+impl Queue {
+    /// Plans `event` for `tick`.
+    pub(super) fn plan(&mut self, tick: Tick, event: Event) {
+        self.planned += 1;
+        self.heap.push(Reverse((tick, event.class(), self.planned, event)));
+    }
+
+    /// The next event.
+    pub(super) fn next(&mut self) -> Option<(Tick, Event)> {
+        self.heap.pop().map(|Reverse((tick, _, _, event))| (tick, event))
+    }
+}

@@ -1,0 +1,239 @@
+//! The handoff of one request from prefill to decode, as a pure state machine: facts in, actions out.
+//!
+//! The machine decides when decode may activate, and when each side may give its pages back. Facts
+//! can come in any order, twice, or late; a fact that no longer matters changes nothing.
+
+use std::collections::BTreeSet;
+
+use crate::behaviour::{ReleaseOnAbort, TransferCompletion};
+use crate::units::Rank;
+
+/// Where a handoff stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Stage {
+    /// Decode has not reserved yet.
+    Waiting,
+    /// Decode has reserved; prefill computes and sends.
+    Reserved,
+    /// Decode has activated the request; its destination pages are out of the handoff's hands.
+    Active,
+    /// It failed or was aborted; pages are given back as copies drain.
+    Closing,
+    /// Nothing is held any more.
+    Ended,
+}
+
+/// What the machine is told.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Fact {
+    /// Decode has reserved its pages.
+    Reserved,
+    /// Prefill has begun to compute a chunk.
+    ComputeStarted,
+    /// The chunk is computed.
+    ComputeEnded,
+    /// A part was put on the link.
+    PartQueued(Part),
+    /// A part has landed on its rank.
+    PartLanded(Part),
+    /// The planner refused.
+    Refused,
+    /// The client gave up.
+    Aborted,
+    /// The time to wait for copies is over.
+    TimedOut,
+}
+
+/// One piece's part for one rank.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Part {
+    /// The piece, from 0.
+    pub piece: u32,
+    /// The rank.
+    pub rank: Rank,
+    /// Whether no piece follows.
+    pub last: bool,
+}
+
+/// What is to be done, in order.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Action {
+    /// Decode takes the request up.
+    Activate,
+    /// Decode gives the reserved pages back.
+    ReleaseDestination,
+    /// Prefill gives the computed pages back.
+    ReleaseSource,
+    /// The request has ended without activation.
+    End,
+}
+
+/// The machine.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Handoff {
+    stage: Stage,
+    completion: TransferCompletion,
+    release: ReleaseOnAbort,
+    ranks: u32,
+    computing: bool,
+    source_held: bool,
+    destination_held: bool,
+    /// The number of the last piece, once a part of it was queued or landed.
+    last_piece: Option<u32>,
+    queued: BTreeSet<(u32, Rank)>,
+    landed: BTreeSet<(u32, Rank)>,
+}
+
+impl Handoff {
+    /// A handoff to `ranks` ranks that has not begun.
+    pub fn new(ranks: u32, completion: TransferCompletion, release: ReleaseOnAbort) -> Handoff {
+        Handoff {
+            stage: Stage::Waiting,
+            completion,
+            release,
+            ranks,
+            computing: false,
+            source_held: false,
+            destination_held: false,
+            last_piece: None,
+            queued: BTreeSet::new(),
+            landed: BTreeSet::new(),
+        }
+    }
+
+    /// Where it stands.
+    pub fn stage(&self) -> Stage {
+        self.stage
+    }
+
+    /// Whether a copy is on its way.
+    pub fn is_copying(&self) -> bool {
+        !self.queued.is_empty()
+    }
+
+    /// Whether prefill is computing a chunk of it.
+    pub fn is_computing(&self) -> bool {
+        self.computing
+    }
+
+    /// Whether prefill holds pages for it.
+    pub fn holds_source(&self) -> bool {
+        self.source_held
+    }
+
+    /// Whether every piece has been put on the link.
+    pub fn is_sent(&self) -> bool {
+        self.last_piece.is_some()
+    }
+
+    /// Takes `fact` in and says what follows.
+    pub fn step(&mut self, fact: Fact) -> Vec<Action> {
+        let mut actions = Vec::new();
+        match (self.stage, fact) {
+            (Stage::Ended, _) => {}
+            (Stage::Waiting, Fact::Reserved) => {
+                self.stage = Stage::Reserved;
+                self.destination_held = true;
+            }
+            (Stage::Waiting, Fact::Refused | Fact::Aborted) => {
+                self.stage = Stage::Ended;
+                actions.push(Action::End);
+            }
+            (Stage::Reserved, Fact::ComputeStarted) => {
+                self.source_held = true;
+                self.computing = true;
+            }
+            (Stage::Reserved, Fact::Refused | Fact::Aborted) => {
+                self.stage = Stage::Closing;
+                if self.release == ReleaseOnAbort::AtOnce {
+                    self.release_destination(&mut actions);
+                }
+            }
+            (Stage::Closing, Fact::TimedOut) if self.release == ReleaseOnAbort::Timeout => {
+                self.release_destination(&mut actions);
+            }
+            (_, Fact::ComputeEnded) => self.computing = false,
+            (Stage::Reserved | Stage::Active | Stage::Closing, Fact::PartQueued(part)) => {
+                self.queue(part);
+            }
+            (Stage::Reserved | Stage::Active | Stage::Closing, Fact::PartLanded(part)) => {
+                self.land(part);
+                if self.stage == Stage::Reserved && self.is_complete(part) {
+                    self.stage = Stage::Active;
+                    self.destination_held = false;
+                    actions.push(Action::Activate);
+                }
+            }
+            // Repeated, late, or before its time: nothing to do.
+            (Stage::Reserved | Stage::Active | Stage::Closing, Fact::Reserved)
+            | (Stage::Waiting | Stage::Active | Stage::Closing, Fact::ComputeStarted)
+            | (Stage::Waiting, Fact::PartQueued(_) | Fact::PartLanded(_))
+            | (Stage::Active | Stage::Closing, Fact::Refused | Fact::Aborted)
+            | (_, Fact::TimedOut) => {}
+        }
+        self.settle(&mut actions);
+        actions
+    }
+
+    fn queue(&mut self, part: Part) {
+        if part.last {
+            self.last_piece = Some(part.piece);
+        }
+        if !self.landed.contains(&(part.piece, part.rank)) {
+            self.queued.insert((part.piece, part.rank));
+        }
+    }
+
+    fn land(&mut self, part: Part) {
+        if part.last {
+            self.last_piece = Some(part.piece);
+        }
+        self.queued.remove(&(part.piece, part.rank));
+        self.landed.insert((part.piece, part.rank));
+    }
+
+    /// Whether decode takes the transfer for complete, now that `part` has landed.
+    fn is_complete(&self, part: Part) -> bool {
+        match self.completion {
+            TransferCompletion::EveryPart => self.last_piece.is_some_and(|last| {
+                self.landed.len() as u64 == (u64::from(last) + 1) * u64::from(self.ranks)
+            }),
+            TransferCompletion::LastPartSeen => self.last_piece.is_some_and(|last| {
+                part.piece == last
+                    && (0..self.ranks).all(|rank| self.landed.contains(&(last, Rank(rank))))
+            }),
+            TransferCompletion::AnyPart => true,
+        }
+    }
+
+    fn release_destination(&mut self, actions: &mut Vec<Action>) {
+        if std::mem::take(&mut self.destination_held) {
+            actions.push(Action::ReleaseDestination);
+        }
+    }
+
+    /// What can be given back by now.
+    fn settle(&mut self, actions: &mut Vec<Action>) {
+        let drained = self.queued.is_empty();
+        let source_done = match self.stage {
+            Stage::Active => self.last_piece.is_some(),
+            Stage::Closing => true,
+            Stage::Waiting | Stage::Reserved | Stage::Ended => false,
+        };
+        if source_done && drained && !self.computing && std::mem::take(&mut self.source_held) {
+            actions.push(Action::ReleaseSource);
+        }
+        if self.stage == Stage::Closing {
+            if drained {
+                self.release_destination(actions);
+            }
+            if drained && !self.source_held && !self.destination_held {
+                self.stage = Stage::Ended;
+                actions.push(Action::End);
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,208 @@
+use proptest::prelude::*;
+
+use super::*;
+
+fn part(piece: u32, rank: u32, last: bool) -> Part {
+    Part { piece, rank: Rank(rank), last }
+}
+
+fn handoff() -> Handoff {
+    Handoff::new(2, TransferCompletion::EveryPart, ReleaseOnAbort::Drained)
+}
+
+/// A handoff of two ranks and one piece at every stage, with what led there.
+fn at(stage: Stage) -> Handoff {
+    let mut machine = handoff();
+    let facts: &[Fact] = match stage {
+        Stage::Waiting => &[],
+        Stage::Reserved => &[Fact::Reserved],
+        Stage::Active => &[
+            Fact::Reserved,
+            Fact::ComputeStarted,
+            Fact::ComputeEnded,
+            Fact::PartQueued(Part { piece: 0, rank: Rank(0), last: true }),
+            Fact::PartQueued(Part { piece: 0, rank: Rank(1), last: true }),
+            Fact::PartLanded(Part { piece: 0, rank: Rank(0), last: true }),
+            Fact::PartLanded(Part { piece: 0, rank: Rank(1), last: true }),
+        ],
+        Stage::Closing => &[
+            Fact::Reserved,
+            Fact::ComputeStarted,
+            Fact::PartQueued(Part { piece: 0, rank: Rank(0), last: false }),
+            Fact::Aborted,
+        ],
+        Stage::Ended => &[Fact::Aborted],
+    };
+    for &fact in facts {
+        machine.step(fact);
+    }
+    assert_eq!(machine.stage(), stage);
+    machine
+}
+
+/// Every pair of stage and fact, decided: the stage that follows and the actions.
+#[test]
+fn every_stage_answers_every_fact() {
+    use Action::{Activate, End, ReleaseDestination, ReleaseSource};
+    use Stage::{Active, Closing, Ended, Reserved, Waiting};
+    let first = part(0, 0, true);
+    let facts = [
+        Fact::Reserved,
+        Fact::ComputeStarted,
+        Fact::ComputeEnded,
+        Fact::PartQueued(first),
+        Fact::PartLanded(first),
+        Fact::Refused,
+        Fact::Aborted,
+        Fact::TimedOut,
+    ];
+    let stays = |stage| (stage, vec![]);
+    let closes_empty = (Ended, vec![ReleaseDestination, End]);
+    let table: [(Stage, [(Stage, Vec<Action>); 8]); 5] = [
+        (
+            Waiting,
+            [
+                stays(Reserved),
+                stays(Waiting),
+                stays(Waiting),
+                stays(Waiting),
+                stays(Waiting),
+                (Ended, vec![End]),
+                (Ended, vec![End]),
+                stays(Waiting),
+            ],
+        ),
+        (
+            Reserved,
+            [
+                stays(Reserved),
+                stays(Reserved),
+                stays(Reserved),
+                stays(Reserved),
+                stays(Reserved),
+                closes_empty.clone(),
+                closes_empty,
+                stays(Reserved),
+            ],
+        ),
+        (Active, std::array::from_fn(|_| stays(Active))),
+        (Closing, std::array::from_fn(|_| stays(Closing))),
+        (Ended, std::array::from_fn(|_| stays(Ended))),
+    ];
+    for (stage, row) in table {
+        for (fact, (then, actions)) in facts.into_iter().zip(row) {
+            let mut machine = at(stage);
+            assert_eq!(machine.step(fact), actions, "{stage:?} told {fact:?}");
+            assert_eq!(machine.stage(), then, "{stage:?} told {fact:?}");
+        }
+    }
+    let mut machine = at(Reserved);
+    machine.step(Fact::PartLanded(first));
+    assert_eq!(machine.step(Fact::PartLanded(part(0, 1, true))), [Activate]);
+    let mut machine = at(Closing);
+    machine.step(Fact::PartLanded(part(0, 0, false)));
+    assert_eq!(machine.step(Fact::ComputeEnded), [ReleaseSource, End]);
+}
+
+#[test]
+fn a_last_part_that_overtakes_completes_nothing_until_the_earlier_one_is_there() {
+    for (completion, early) in [
+        (TransferCompletion::EveryPart, false),
+        (TransferCompletion::LastPartSeen, true),
+        (TransferCompletion::AnyPart, true),
+    ] {
+        let mut machine = Handoff::new(1, completion, ReleaseOnAbort::Drained);
+        machine.step(Fact::Reserved);
+        let at_last = machine.step(Fact::PartLanded(part(1, 0, true)));
+        let at_first = machine.step(Fact::PartLanded(part(0, 0, false)));
+        assert_eq!(at_last == [Action::Activate], early, "{completion:?}");
+        assert_eq!(at_first == [Action::Activate], !early, "{completion:?}");
+    }
+}
+
+#[test]
+fn destination_pages_come_back_when_the_release_says() {
+    let copying = |release| {
+        let mut machine = Handoff::new(1, TransferCompletion::EveryPart, release);
+        for fact in [Fact::Reserved, Fact::ComputeStarted, Fact::PartQueued(part(0, 0, true))] {
+            machine.step(fact);
+        }
+        machine.step(Fact::ComputeEnded);
+        machine
+    };
+    let landed = Fact::PartLanded(part(0, 0, true));
+    let both = [Action::ReleaseSource, Action::ReleaseDestination, Action::End];
+
+    let mut drained = copying(ReleaseOnAbort::Drained);
+    assert_eq!(drained.step(Fact::Aborted), []);
+    assert_eq!(drained.step(Fact::TimedOut), []);
+    assert_eq!(drained.step(landed), both);
+
+    let mut at_once = copying(ReleaseOnAbort::AtOnce);
+    assert_eq!(at_once.step(Fact::Aborted), [Action::ReleaseDestination]);
+    assert_eq!(at_once.step(landed), [Action::ReleaseSource, Action::End]);
+
+    let mut timeout = copying(ReleaseOnAbort::Timeout);
+    assert_eq!(timeout.step(Fact::Aborted), []);
+    assert_eq!(timeout.step(Fact::TimedOut), [Action::ReleaseDestination]);
+    assert_eq!(timeout.step(landed), [Action::ReleaseSource, Action::End]);
+}
+
+/// Facts in any order, some twice: what sound completion and release must keep.
+fn facts() -> impl Strategy<Value = Vec<Fact>> {
+    let part = (0u32..2, 0u32..2).prop_map(|(piece, rank)| part(piece, rank, piece == 1));
+    let fact = prop_oneof![
+        2 => Just(Fact::Reserved),
+        2 => Just(Fact::ComputeStarted),
+        2 => Just(Fact::ComputeEnded),
+        6 => part.clone().prop_map(Fact::PartQueued),
+        8 => part.prop_map(Fact::PartLanded),
+        1 => Just(Fact::Refused),
+        1 => Just(Fact::Aborted),
+        1 => Just(Fact::TimedOut),
+    ];
+    proptest::collection::vec(fact, 0..40)
+}
+
+proptest! {
+    #[test]
+    fn sound_handoffs_activate_once_complete_and_release_once_drained(facts in facts()) {
+        let mut machine = handoff();
+        let mut done = Vec::new();
+        let (mut landed, mut on_the_way) = (BTreeSet::new(), BTreeSet::new());
+        for fact in facts {
+            let live = !matches!(machine.stage(), Stage::Waiting | Stage::Ended);
+            match fact {
+                Fact::PartQueued(part) if live && !landed.contains(&(part.piece, part.rank)) => {
+                    on_the_way.insert((part.piece, part.rank));
+                }
+                Fact::PartLanded(part) if live => {
+                    landed.insert((part.piece, part.rank));
+                    on_the_way.remove(&(part.piece, part.rank));
+                }
+                _ => {}
+            }
+            for action in machine.step(fact) {
+                prop_assert!(!done.contains(&action), "{:?} twice", action);
+                match action {
+                    Action::Activate => prop_assert_eq!(landed.len(), 4),
+                    Action::ReleaseSource | Action::ReleaseDestination => {
+                        prop_assert!(on_the_way.is_empty());
+                    }
+                    Action::End => prop_assert!(!done.contains(&Action::Activate)),
+                }
+                done.push(action);
+            }
+        }
+    }
+
+    #[test]
+    fn a_fact_told_twice_in_a_row_is_told_once(facts in facts()) {
+        let (mut once, mut twice) = (handoff(), handoff());
+        for fact in facts {
+            prop_assert_eq!(once.step(fact), twice.step(fact));
+            prop_assert_eq!(twice.step(fact), vec![]);
+            prop_assert_eq!(&once, &twice);
+        }
+    }
+}

@@ -1,0 +1,260 @@
+//! The link from one prefill to one decode server: copies served in turn, and their pack buffer.
+//!
+//! A copy reads its source rows when its turn comes, or, if it is packed, when its rank's region of
+//! the pack buffer falls free; it writes its destination rows when it lands. Regions that do not
+//! overlap cannot disturb each other; a copy larger than its region spills into the next one, and
+//! whatever is gathered there later goes out in its place.
+
+use std::collections::VecDeque;
+use std::ops::Range;
+
+use crate::oracle::fact::{Part, Write};
+use crate::planner::RunPlan;
+use crate::pool::memory::{Memory, Stamp};
+use crate::units::{PageId, PageSize, RequestId, Row, Tick};
+
+/// A piece's part for one rank, on its way.
+pub(super) struct Copy {
+    pub(super) part: Part,
+    pub(super) plan: RunPlan,
+    /// Destination pages, each once.
+    pub(super) target_pages: Vec<PageId>,
+    /// Its rows of the pack buffer, if it is packed.
+    pub(super) packed: Option<Range<u64>>,
+    /// How long the link is busy with it.
+    pub(super) service: Tick,
+    /// What it read; `None` until then.
+    pub(super) writes: Option<Vec<Write>>,
+}
+
+/// The link of one pair of servers.
+#[derive(Default)]
+pub(super) struct Link {
+    /// The first is being served.
+    pub(super) queue: VecDeque<Copy>,
+    /// Copies served so far.
+    pub(super) served: u64,
+}
+
+impl Link {
+    /// Reads the sources of every copy whose time it is: the one being served, and each rank's first
+    /// packed one. Returns the parts that were read.
+    pub(super) fn gather(
+        &mut self,
+        memory: &Memory,
+        page: PageSize,
+        ranks: u32,
+    ) -> Vec<usize> {
+        let mut read = Vec::new();
+        let mut regions_in_use = vec![false; ranks as usize];
+        let mut left = ranks;
+        for index in 0..self.queue.len() {
+            let copy = &mut self.queue[index];
+            let rank = copy.part.rank.index();
+            let due = index == 0 || (copy.packed.is_some() && !regions_in_use[rank]);
+            if due && copy.writes.is_none() {
+                copy.writes = Some(read_rows(&copy.plan, copy.part.request, memory, page));
+                read.push(index);
+                self.spill(index);
+            }
+            if !std::mem::replace(&mut regions_in_use[rank], true) {
+                left -= 1;
+            }
+            if left == 0 {
+                break;
+            }
+        }
+        read
+    }
+
+    /// Lets the rows that copy `newest` has just gathered replace those of other gathered copies in
+    /// the same rows of the pack buffer.
+    fn spill(&mut self, newest: usize) {
+        let Some(rows) = self.queue[newest].packed.clone() else { return };
+        let overlaps = |other: &Range<u64>| other.start < rows.end && rows.start < other.end;
+        for index in 0..self.queue.len() {
+            let copy = &self.queue[index];
+            let Some(theirs) = copy.packed.clone().filter(|theirs| overlaps(theirs)) else {
+                continue;
+            };
+            if index == newest || copy.writes.is_none() {
+                continue;
+            }
+            let ours = single_rows(self.queue[newest].writes.as_deref().unwrap_or_default());
+            let copy = &mut self.queue[index];
+            let mut held = single_rows(copy.writes.as_deref().unwrap_or_default());
+            for row in rows.start.max(theirs.start)..rows.end.min(theirs.end) {
+                let at = |range: &Range<u64>| usize::try_from(row - range.start).ok();
+                if let (Some(from), Some(to)) = (at(&rows), at(&theirs)) {
+                    held[to].content = ours[from].content.map(|(stamp, step)| {
+                        (Stamp { writer: copy.part.request, ..stamp }, step)
+                    });
+                }
+            }
+            copy.writes = Some(held);
+        }
+    }
+}
+
+/// The same writes row by row.
+fn single_rows(writes: &[Write]) -> Vec<Write> {
+    let row = |write: &Write, at: u32| Write {
+        start: write.start + at,
+        len: 1,
+        content: write.extent().map(|extent| (extent.at(write.start + at), extent.step)),
+        ..*write
+    };
+    writes.iter().flat_map(|write| (0..write.len).map(move |at| row(write, at))).collect()
+}
+
+/// Reads the plan's source rows of `memory` and says what its destination rows will hold.
+fn read_rows(
+    plan: &RunPlan,
+    request: RequestId,
+    memory: &Memory,
+    page: PageSize,
+) -> Vec<Write> {
+    let mut reader = Reader { writes: Vec::new(), request, page };
+    for run in &plan.runs {
+        let mut at = 0;
+        while at < run.len {
+            let (src, dst) = run.at(at);
+            let (id, offset) = src.split(page);
+            // Rows of the run in this source page.
+            let in_page = (page.get() - offset).div_ceil(run.src_step).min(run.len - at);
+            reader.read_page(memory, id, offset, run.src_step, dst, in_page);
+            at += in_page;
+        }
+    }
+    reader.writes
+}
+
+struct Reader {
+    writes: Vec<Write>,
+    request: RequestId,
+    page: PageSize,
+}
+
+impl Reader {
+    /// Reads `len` rows of one source page, `step` apart from `offset` on, for neighbouring
+    /// destination rows from `dst` on.
+    fn read_page(
+        &mut self,
+        memory: &Memory,
+        id: PageId,
+        offset: u32,
+        step: u32,
+        dst: Row,
+        len: u32,
+    ) {
+        let mut at = 0;
+        let extents = memory.page(id);
+        let first = extents.partition_point(|extent| extent.end() <= offset);
+        for extent in &extents[first..] {
+            let here = offset + at * step;
+            if extent.start > here {
+                let gap = (extent.start - here).div_ceil(step).min(len - at);
+                self.put(Row(dst.0 + at), gap, None);
+                at += gap;
+            }
+            let here = offset + at * step;
+            if at >= len {
+                break;
+            }
+            if here < extent.end() {
+                let rows = (extent.end() - here).div_ceil(step).min(len - at);
+                let content = (extent.at(here), extent.step * step);
+                self.put(Row(dst.0 + at), rows, Some(content));
+                at += rows;
+            }
+        }
+        if at < len {
+            self.put(Row(dst.0 + at), len - at, None);
+        }
+    }
+
+    /// Adds writes of `len` rows from `dst` on, cut at page ends and joined to the last write where
+    /// they continue it.
+    fn put(&mut self, dst: Row, len: u32, content: Option<(Stamp, u32)>) {
+        let mut at = 0;
+        while at < len {
+            let (page, start) = Row(dst.0 + at).split(self.page);
+            let rows = (self.page.get() - start).min(len - at);
+            let content = content.map(|(stamp, step)| {
+                let position = crate::units::Tokens(stamp.position.0 + at * step);
+                (Stamp { position, writer: self.request, ..stamp }, step)
+            });
+            let write = Write { page, start, len: rows, content };
+            if !self.writes.last_mut().is_some_and(|last| continues(last, &write)) {
+                self.writes.push(write);
+            }
+            at += rows;
+        }
+    }
+}
+
+/// Takes `next` into `last` if its rows and stamps go on from there.
+fn continues(last: &mut Write, next: &Write) -> bool {
+    let adjacent = last.page == next.page && last.start + last.len == next.start;
+    let alike = match (last.content, next.content) {
+        (Some((stamp, step)), Some((other, other_step))) => {
+            let position = crate::units::Tokens(stamp.position.0 + last.len * step);
+            step == other_step && Stamp { position, written: other.written, ..stamp } == other
+        }
+        (None, None) => true,
+        (Some(_), None) | (None, Some(_)) => false,
+    };
+    if adjacent && alike {
+        last.len += next.len;
+    }
+    adjacent && alike
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::planner::Run;
+    use crate::pool::memory::Extent;
+    use crate::prompt::ChainId;
+    use crate::units::Tokens;
+
+    proptest! {
+        #[test]
+        fn reading_by_extents_equals_reading_row_by_row(
+            rows in 1u32..6, step in 1u32..7, src in 0u32..12, dst in 0u32..12, len in 1u32..8,
+            extents in proptest::collection::vec((0u32..10, 0u32..5, 1u32..5, 0u32..50, 1u32..3), 0..9),
+        ) {
+            let page = PageSize::new(rows).unwrap();
+            let mut memory = Memory::new(60);
+            for (id, start, len, position, step) in extents {
+                let start = start.min(rows - 1);
+                let len = len.min(rows - start);
+                let stamp = Stamp {
+                    chain: ChainId(0),
+                    position: Tokens(position),
+                    written: Tick(3),
+                    writer: RequestId(1),
+                };
+                memory.write(PageId(id), Extent { start, len, stamp, step });
+            }
+            let run = Run { src: Row(src), src_step: step, dst: Row(dst), len };
+            let writes = read_rows(&RunPlan { runs: vec![run] }, RequestId(2), &memory, page);
+            let by_row: Vec<_> = (0..len)
+                .map(|at| {
+                    let (from, to) = run.at(at);
+                    let (id, offset) = from.split(page);
+                    let held = memory.row(id, offset);
+                    let held = held.map(|stamp| Stamp { writer: RequestId(2), ..stamp });
+                    (to.split(page), held)
+                })
+                .collect();
+            let read: Vec<_> = single_rows(&writes)
+                .iter()
+                .map(|write| ((write.page, write.start), write.content.map(|(stamp, _)| stamp)))
+                .collect();
+            prop_assert_eq!(read, by_row);
+        }
+    }
+}

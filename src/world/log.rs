@@ -1,0 +1,108 @@
+//! What a run leaves while it goes: every fact to the oracle and into the digest, marks and metrics.
+
+use std::collections::BTreeMap;
+use std::hash::{Hash, Hasher};
+
+use siphasher::sip::SipHasher13;
+
+use crate::finding::{Chance, Mark, Metric, Run, Tally};
+use crate::oracle::Oracle;
+use crate::oracle::fact::{Fact, Server};
+use crate::pool::memory::Memory;
+use crate::units::{Pages, Tick};
+
+/// A hasher of fixed width and byte order, so that digests agree between machines.
+struct Digest(SipHasher13);
+
+impl Hasher for Digest {
+    fn write(&mut self, bytes: &[u8]) {
+        self.0.write(bytes);
+    }
+
+    fn write_u32(&mut self, number: u32) {
+        self.0.write(&number.to_le_bytes());
+    }
+
+    fn write_u64(&mut self, number: u64) {
+        self.0.write(&number.to_le_bytes());
+    }
+
+    fn write_usize(&mut self, number: usize) {
+        self.write_u64(number as u64);
+    }
+
+    fn write_isize(&mut self, number: isize) {
+        self.write_u64((number as i64).cast_unsigned());
+    }
+
+    fn finish(&self) -> u64 {
+        self.0.finish()
+    }
+}
+
+/// The record of a run.
+pub(super) struct Log {
+    pub(super) now: Tick,
+    oracle: Oracle,
+    digest: Digest,
+    marks: Tally<Mark>,
+    metrics: Tally<Metric>,
+    decode_hit_lengths: BTreeMap<u32, u64>,
+}
+
+impl Log {
+    pub(super) fn new(oracle: Oracle) -> Log {
+        Log {
+            now: Tick(0),
+            oracle,
+            digest: Digest(SipHasher13::new()),
+            marks: Tally::default(),
+            metrics: Tally::default(),
+            decode_hit_lengths: BTreeMap::new(),
+        }
+    }
+
+    /// States a fact; see [`Oracle::observe`] for `memory`.
+    pub(super) fn tell(&mut self, fact: &Fact<'_>, memory: &[Memory]) {
+        (self.now, fact).hash(&mut self.digest);
+        self.oracle.observe(self.now, fact, memory);
+    }
+
+    pub(super) fn chance(&mut self, chance: Chance) {
+        self.oracle.chance(chance);
+    }
+
+    pub(super) fn mark(&mut self, mark: Mark) {
+        self.marks.add(mark, 1);
+    }
+
+    pub(super) fn count(&mut self, metric: Metric, more: u64) {
+        self.metrics.add(metric, more);
+    }
+
+    /// Counts a reported decode hit of `tokens`.
+    pub(super) fn decode_hit(&mut self, tokens: u32) {
+        *self.decode_hit_lengths.entry(tokens).or_default() += 1;
+    }
+
+    /// The end of the run; `protected` are each server's locked pages.
+    pub(super) fn close(mut self, protected: &[(Server, Pages)], cut_short: bool) -> Run {
+        let judgement = self.oracle.close(self.now, protected, cut_short);
+        self.metrics.add(Metric::RowsJudged, judgement.rows_judged);
+        for (code, kept) in judgement.findings.iter() {
+            (code, kept.count).hash(&mut self.digest);
+        }
+        for (metric, count) in self.metrics.iter() {
+            (metric, count).hash(&mut self.digest);
+        }
+        Run {
+            findings: judgement.findings,
+            chances: judgement.chances,
+            marks: self.marks,
+            metrics: self.metrics,
+            decode_hit_lengths: self.decode_hit_lengths,
+            ended: self.now,
+            digest: self.digest.finish(),
+        }
+    }
+}

@@ -1,0 +1,117 @@
+//! One server's KV: its pool, prefix cache and rows, with every page move told to the log.
+
+use super::log::Log;
+use crate::behaviour::FreeCheck;
+use crate::cache::PrefixCache;
+use crate::finding::{Mark, Metric};
+use crate::oracle::fact::{Fact, Holder, Server, Side};
+use crate::pool::Pool;
+use crate::pool::memory::Memory;
+use crate::units::{PageId, Pages, RequestId};
+
+/// The KV of one server.
+pub(super) struct Store {
+    pub(super) server: Server,
+    pub(super) pool: Pool,
+    pub(super) cache: Option<Box<dyn PrefixCache>>,
+    /// Rows by rank; prefill has one.
+    pub(super) memory: Vec<Memory>,
+    free_check: FreeCheck,
+    is_free: Vec<bool>,
+}
+
+impl Store {
+    pub(super) fn new(
+        server: Server,
+        pool: Pool,
+        cache: Option<Box<dyn PrefixCache>>,
+        ranks: u32,
+        free_check: FreeCheck,
+    ) -> Store {
+        let pages = pool.total();
+        Store {
+            server,
+            memory: (0..ranks).map(|_| Memory::new(pages.0)).collect(),
+            is_free: vec![true; pages.index() + 1],
+            pool,
+            cache,
+            free_check,
+        }
+    }
+
+    /// Pages that could be had: free ones and those that eviction could drop.
+    pub(super) fn room(&self) -> Pages {
+        self.pool.available() + self.cache.as_ref().map_or(Pages(0), |cache| cache.evictable())
+    }
+
+    /// Evicts until `wanted` pages are free, as far as there is something to evict.
+    pub(super) fn make_room(&mut self, log: &mut Log, wanted: Pages) {
+        let missing = wanted.saturating_sub(self.pool.available());
+        let Some(cache) = self.cache.as_mut().filter(|_| missing > Pages(0)) else { return };
+        let dropped: Vec<PageId> = cache.evict(missing).into_iter().flatten().collect();
+        let (metric, mark) = match self.server.side {
+            Side::Prefill => (Metric::EvictedPrefillPages, Mark::EvictPrefill),
+            Side::Decode => (Metric::EvictedDecodePages, Mark::EvictDecode),
+        };
+        if !dropped.is_empty() {
+            log.count(metric, dropped.len() as u64);
+            log.mark(mark);
+            self.give_back(log, Holder::Cache, &dropped);
+        }
+    }
+
+    /// States that the pool handed `pages` to `request`, from ordinal `first` of its table on.
+    pub(super) fn taken(
+        &mut self,
+        log: &mut Log,
+        request: RequestId,
+        first: Pages,
+        pages: &[PageId],
+    ) {
+        for page in pages {
+            self.is_free[page.index()] = false;
+        }
+        let fact = Fact::Taken { server: self.server, request, first, pages };
+        log.tell(&fact, &self.memory);
+    }
+
+    /// Gives `pages` back to the pool; under a guard, those that are free already are left alone.
+    pub(super) fn give_back(&mut self, log: &mut Log, holder: Holder, pages: &[PageId]) {
+        let returned: Vec<PageId> = pages
+            .iter()
+            .copied()
+            .filter(|page| match self.free_check {
+                FreeCheck::Guarded => !std::mem::replace(&mut self.is_free[page.index()], true),
+                FreeCheck::None => {
+                    self.is_free[page.index()] = true;
+                    true
+                }
+            })
+            .collect();
+        if returned.is_empty() {
+            return;
+        }
+        let fact = Fact::Freed { server: self.server, holder, pages: &returned };
+        log.tell(&fact, &self.memory);
+        self.pool.free(&returned);
+    }
+
+    /// States what pool and cache count.
+    pub(super) fn books(&self, log: &mut Log) {
+        let cached = self.cache.as_ref().map_or((Pages(0), Pages(0)), |cache| {
+            (cache.evictable(), cache.protected())
+        });
+        let fact = Fact::Books {
+            server: self.server,
+            free: self.pool.available(),
+            evictable: cached.0,
+            protected: cached.1,
+        };
+        log.tell(&fact, &self.memory);
+    }
+
+    /// Locked pages of the cache.
+    pub(super) fn protected(&self) -> Pages {
+        self.cache.as_ref().map_or(Pages(0), |cache| cache.protected())
+    }
+}
