@@ -6,6 +6,7 @@
 
 pub mod behaviour;
 pub mod cache;
+pub mod conform;
 pub mod finding;
 pub mod layout;
 pub mod limits;

@@ -15,8 +15,11 @@
 //! and differ in what they refuse, and how.
 
 mod checked;
+pub mod descriptors;
 mod indexed;
 mod input;
+pub mod packing;
+pub mod pairing;
 mod plan;
 mod refusal;
 mod share;

@@ -10,8 +10,8 @@ use crate::units::{PageId, Row};
 use super::input::PlanInput;
 use super::plan::{RowPairs, Run, RunPlan};
 
-/// Rows appended at once: enough to fill the vector registers, few enough to waste little on the
-/// last block of a page.
+/// Source rows appended at once: two vector registers full, and what a page of 64 rows holds for
+/// one of 8 ranks.
 const LANES: usize = 8;
 
 /// Tokens `first`, `first + stride`, … below `tokens`, counted from the piece's start.
@@ -119,10 +119,13 @@ impl<'a> Share<'a> {
     /// The long form. The lists must hold the share.
     pub(super) fn rows(&self) -> RowPairs {
         let count = self.count();
-        RowPairs {
-            src: spell_out(self.src_blocks(), self.stride, count),
-            dst: spell_out(self.dst_blocks(), 1, count),
-        }
+        let src = spread(self.src_blocks(), self.stride, count);
+        let dst = neighbours(self.dst_blocks(), count);
+        assert!(
+            src.len() as u64 == count && dst.len() as u64 == count,
+            "the page lists hold a share that was not refused"
+        );
+        RowPairs { src, dst }
     }
 
     /// The compact form. The lists must hold the share.
@@ -135,7 +138,7 @@ impl<'a> Share<'a> {
                 if dst.count == 0 {
                     dst = dst_blocks
                         .next()
-                        .expect("checked: destination pages hold the share");
+                        .expect("the page lists hold a share that was not refused");
                 }
                 // At most the rows of one page, so 32 bits hold it.
                 let len = src.count.min(dst.count) as u32;
@@ -204,25 +207,29 @@ impl Block {
     }
 }
 
-/// The rows of `blocks`, `count` in all.
-fn spell_out(blocks: impl Iterator<Item = Block>, step: u32, count: u64) -> Vec<Row> {
+/// The rows of source blocks, `step` apart, `count` in all. A block has few rows, so they are
+/// appended in groups of constant length and the surplus is cut off: that costs less than an exact
+/// loop, whose end the processor mispredicts.
+fn spread(blocks: impl Iterator<Item = Block>, step: u32, count: u64) -> Vec<Row> {
     let steps: [u32; LANES] = std::array::from_fn(|lane| step.wrapping_mul(lane as u32));
     let mut rows = Vec::with_capacity(count as usize + LANES);
     for block in blocks {
         let end = rows.len() + block.count as usize;
         let mut start = block.start;
-        // Whole groups only, the surplus cut off: a loop of constant length costs less than an
-        // exact one, whose end the processor mispredicts.
         while rows.len() < end {
             rows.extend_from_slice(&steps.map(|ahead| Row(start.wrapping_add(ahead))));
             start = start.wrapping_add(step.wrapping_mul(LANES as u32));
         }
         rows.truncate(end);
     }
-    assert_eq!(
-        rows.len() as u64,
-        count,
-        "checked: the page lists hold the share"
-    );
+    rows
+}
+
+/// The rows of destination blocks, each as long as a page, `count` in all.
+fn neighbours(blocks: impl Iterator<Item = Block>, count: u64) -> Vec<Row> {
+    let mut rows = Vec::with_capacity(count as usize);
+    for block in blocks {
+        rows.extend((0..block.count as u32).map(|at| Row(block.start + at)));
+    }
     rows
 }

@@ -1,0 +1,243 @@
+//! Conformance: recorded answers of a real engine, replayed against the model's own types.
+//!
+//! A vector is one line of JSON that holds a request and what the engine answered. Three formats
+//! exist, told apart by a key: a planner call has `input`, a paged allocator `allocator`, a radix
+//! cache `policy`. The model's answer is written in the same JSON shape and compared as a whole, so
+//! that no recorded number goes unread.
+
+mod plan;
+
+use std::fmt;
+
+use serde::Deserialize;
+use serde::de::{DeserializeOwned, IgnoredAny};
+use serde_json::Value;
+use thiserror::Error;
+
+pub use plan::plan_line;
+
+/// What a vector line records.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Format {
+    /// One planner call and the answers of both revisions.
+    Plan,
+    /// The calls of one paged or token allocator.
+    Alloc,
+    /// The calls of one radix cache.
+    Radix,
+}
+
+/// Why a line does not pass.
+#[derive(Clone, Debug, PartialEq, Error)]
+pub enum LineError {
+    /// The line is not a vector: not JSON, or a field is missing, unknown or of the wrong type.
+    #[error("{path}: {message}")]
+    Malformed {
+        /// JSON path of the field, `.` for the line itself.
+        path: String,
+        /// What is wrong with it.
+        message: String,
+    },
+    /// The model answers something else: the first difference.
+    #[error(transparent)]
+    Mismatch(#[from] Mismatch),
+}
+
+/// The first place where a recorded answer and the model's differ.
+#[derive(Clone, Debug, PartialEq, Error)]
+#[error("{path}: recorded {}, model {}", Shown(recorded.as_ref()), Shown(model.as_ref()))]
+pub struct Mismatch {
+    /// JSON path in the line.
+    pub path: String,
+    /// What the line has there, `None` for nothing.
+    pub recorded: Option<Value>,
+    /// What the model has there, `None` for nothing.
+    pub model: Option<Value>,
+}
+
+/// Replays one vector line against the model.
+pub fn check_line(line: &str) -> Result<Format, LineError> {
+    let format = recognise(line)?;
+    match format {
+        Format::Plan => plan::check(line)?,
+        Format::Alloc | Format::Radix => {
+            return Err(malformed("this build replays planner vectors only"));
+        }
+    }
+    Ok(format)
+}
+
+/// The keys that tell the formats apart.
+#[derive(Deserialize)]
+struct Keys {
+    input: Option<IgnoredAny>,
+    allocator: Option<IgnoredAny>,
+    policy: Option<IgnoredAny>,
+}
+
+/// The format that a line's keys name.
+fn recognise(line: &str) -> Result<Format, LineError> {
+    let keys: Keys = parse(line)?;
+    match (keys.input, keys.allocator, keys.policy) {
+        (Some(_), None, None) => Ok(Format::Plan),
+        (None, Some(_), None) => Ok(Format::Alloc),
+        (None, None, Some(_)) => Ok(Format::Radix),
+        _ => Err(malformed(
+            "must have exactly one of the keys input (planner), allocator, policy (radix cache)",
+        )),
+    }
+}
+
+/// A whole line as `T`, with the path of the field in the error.
+fn parse<T: DeserializeOwned>(line: &str) -> Result<T, LineError> {
+    let mut json = serde_json::Deserializer::from_str(line);
+    let value =
+        serde_path_to_error::deserialize(&mut json).map_err(|error| LineError::Malformed {
+            path: error.path().to_string(),
+            message: error.inner().to_string(),
+        })?;
+    json.end().map_err(|error| malformed(&error.to_string()))?;
+    Ok(value)
+}
+
+/// An error of the line as a whole.
+fn malformed(message: &str) -> LineError {
+    LineError::Malformed {
+        path: ".".to_owned(),
+        message: message.to_owned(),
+    }
+}
+
+/// Compares an answer with the model's: every key, every element, every number.
+fn compare(path: &str, recorded: &Value, model: &Value) -> Result<(), Mismatch> {
+    let differ = |path: String, recorded: Option<&Value>, model: Option<&Value>| {
+        Err(Mismatch {
+            path,
+            recorded: recorded.cloned(),
+            model: model.cloned(),
+        })
+    };
+    let both =
+        |path: String, recorded: Option<&Value>, model: Option<&Value>| match (recorded, model) {
+            (Some(recorded), Some(model)) => compare(&path, recorded, model),
+            _ => differ(path, recorded, model),
+        };
+    match (recorded, model) {
+        (Value::Object(left), Value::Object(right)) => {
+            let extra = right.keys().filter(|key| !left.contains_key(*key));
+            left.keys()
+                .chain(extra)
+                .try_for_each(|key| both(format!("{path}.{key}"), left.get(key), right.get(key)))
+        }
+        (Value::Array(left), Value::Array(right)) => {
+            if left == right {
+                return Ok(());
+            }
+            (0..left.len().max(right.len()))
+                .try_for_each(|at| both(format!("{path}[{at}]"), left.get(at), right.get(at)))
+        }
+        _ if recorded == model => Ok(()),
+        _ => differ(path.to_owned(), Some(recorded), Some(model)),
+    }
+}
+
+/// A value in a message: compact JSON, cut where it is long, or `nothing`.
+struct Shown<'a>(Option<&'a Value>);
+
+impl fmt::Display for Shown<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        /// Characters of a value that a message shows: a whole engine message, some rows of a list.
+        const SHOWN_MAX: usize = 160;
+        let Some(value) = self.0 else {
+            return f.write_str("nothing");
+        };
+        let text = value.to_string();
+        match text.char_indices().nth(SHOWN_MAX) {
+            Some((cut, _)) => write!(f, "{}…", &text[..cut]),
+            None => f.write_str(&text),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn difference(recorded: &Value, model: &Value) -> String {
+        compare("answer", recorded, model).unwrap_err().to_string()
+    }
+
+    #[test]
+    fn the_first_difference_is_named_by_its_path() {
+        let model = json!({"ok": {"src": [1, 2], "dst": [3, 4]}});
+        assert_eq!(compare("answer", &model, &model), Ok(()));
+        let cases = [
+            (
+                json!({"ok": {"src": [1, 2], "dst": [3, 5]}}),
+                "answer.ok.dst[1]: recorded 5, model 4",
+            ),
+            (
+                json!({"ok": {"src": [1], "dst": [3, 4]}}),
+                "answer.ok.src[1]: recorded nothing, model 2",
+            ),
+            (
+                json!({"ok": {"src": [1, 2, 9], "dst": [3, 4]}}),
+                "answer.ok.src[2]: recorded 9, model nothing",
+            ),
+            (
+                json!({"ok": {"src": [1, 2]}}),
+                "answer.ok.dst: recorded nothing, model [3,4]",
+            ),
+            (
+                json!({"ok": {"src": [1, 2], "dst": [3, 4], "draft": []}}),
+                "answer.ok.draft: recorded [], model nothing",
+            ),
+            (
+                json!({"ok": {"src": [1, 2.0], "dst": [3, 4]}}),
+                "answer.ok.src[1]: recorded 2.0, model 2",
+            ),
+            (
+                json!(7),
+                "answer: recorded 7, model {\"ok\":{\"dst\":[3,4],\"src\":[1,2]}}",
+            ),
+        ];
+        for (recorded, expected) in cases {
+            assert_eq!(difference(&recorded, &model), expected);
+        }
+    }
+
+    #[test]
+    fn a_long_value_is_cut_in_the_message() {
+        let rows: Vec<u32> = (0..1_000).collect();
+        let text = difference(&json!(rows), &json!({}));
+        assert!(text.starts_with("answer: recorded [0,1,2,") && text.ends_with("…, model {}"));
+        assert!(text.len() < 200);
+    }
+
+    #[test]
+    fn a_line_s_keys_name_its_format() {
+        assert_eq!(recognise(r#"{"input": {}}"#), Ok(Format::Plan));
+        assert_eq!(
+            recognise(r#"{"allocator": "paged", "ops": []}"#),
+            Ok(Format::Alloc)
+        );
+        assert_eq!(
+            recognise(r#"{"policy": "lru", "ops": []}"#),
+            Ok(Format::Radix)
+        );
+        for line in [
+            "{}",
+            r#"{"input": {}, "policy": "lru"}"#,
+            "[]",
+            "",
+            r#"{"input": {}} 1"#,
+        ] {
+            assert!(
+                matches!(recognise(line), Err(LineError::Malformed { .. })),
+                "{line}"
+            );
+        }
+    }
+}
