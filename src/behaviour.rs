@@ -293,12 +293,8 @@ pub enum Profile {
 
 impl Profile {
     /// Every profile.
-    pub const ALL: &'static [Profile] = &[
-        Profile::Sound,
-        Profile::Sglang0517,
-        Profile::Sglang0520,
-        Profile::Sglang0523,
-    ];
+    pub const ALL: &'static [Profile] =
+        &[Profile::Sound, Profile::Sglang0517, Profile::Sglang0520, Profile::Sglang0523];
 
     /// As spelled in files.
     pub fn name(self) -> &'static str {
@@ -332,10 +328,9 @@ impl Profile {
                 release_on_abort: ReleaseOnAbort::AtOnce,
                 ..release
             },
-            Profile::Sglang0523 => Behaviours {
-                release_on_abort: ReleaseOnAbort::Timeout,
-                ..release
-            },
+            Profile::Sglang0523 => {
+                Behaviours { release_on_abort: ReleaseOnAbort::Timeout, ..release }
+            }
         }
     }
 
@@ -382,12 +377,7 @@ mod tests {
     fn every_switch_has_a_choice_and_every_variant_a_text() {
         for switch in SWITCHES {
             assert!(switch.variants.len() >= 2, "{}", switch.name);
-            assert!(
-                switch
-                    .variants
-                    .iter()
-                    .all(|variant| !variant.doc.is_empty())
-            );
+            assert!(switch.variants.iter().all(|variant| !variant.doc.is_empty()));
         }
     }
 }

@@ -40,7 +40,7 @@ pub trait Named: Copy + Ord + 'static {
 macro_rules! named {
     ($(#[$meta:meta])* $enum:ident { $($item:ident = $name:literal: $doc:literal,)* }) => {
         $(#[$meta])*
-        #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
         pub enum $enum {
             $(#[doc = $doc] #[serde(rename = $name)] $item,)*
         }
@@ -257,10 +257,7 @@ pub struct Tally<K> {
 
 impl<K: Named> Default for Tally<K> {
     fn default() -> Self {
-        Tally {
-            counts: vec![0; K::ALL.len()],
-            of: std::marker::PhantomData,
-        }
+        Tally { counts: vec![0; K::ALL.len()], of: std::marker::PhantomData }
     }
 }
 
@@ -335,9 +332,7 @@ impl Findings {
 
     /// Whether a sound system could have left this: no defect.
     pub fn is_clean(&self) -> bool {
-        self.by_code
-            .keys()
-            .all(|code| code.severity() == Severity::Expected)
+        self.by_code.keys().all(|code| code.severity() == Severity::Expected)
     }
 }
 

@@ -55,21 +55,13 @@ impl Layout {
             return Err(LayoutError::Ranks);
         }
         if interleave == 0 || !page_size.is_multiple_of(interleave) {
-            return Err(LayoutError::Interleave {
-                page_size,
-                interleave,
-            });
+            return Err(LayoutError::Interleave { page_size, interleave });
         }
         let virtual_page = page_size
             .checked_mul(ranks)
             .and_then(PageSize::new)
             .ok_or(LayoutError::VirtualPage { page_size, ranks })?;
-        Ok(Layout {
-            page,
-            ranks,
-            interleave,
-            virtual_page,
-        })
+        Ok(Layout { page, ranks, interleave, virtual_page })
     }
 
     /// The layout of token-by-token striping, which planner, pools and world use.
@@ -219,10 +211,7 @@ mod tests {
             error.to_string(),
             "interleave: must be at least 1 and divide page_size 4, got 3"
         );
-        let too_large = LayoutError::VirtualPage {
-            page_size: 1 << 31,
-            ranks: 2,
-        };
+        let too_large = LayoutError::VirtualPage { page_size: 1 << 31, ranks: 2 };
         assert_eq!(Layout::new(1 << 31, 2, 1), Err(too_large));
     }
 }

@@ -21,6 +21,14 @@ pub const PROMPT_TOKENS: RangeInclusive<u32> = 1..=8_388_608;
 pub const OUTPUT_TOKENS: RangeInclusive<u32> = 1..=1_048_576;
 /// Runs of one prompt.
 pub const PROMPT_RUNS_MAX: usize = 65_536;
+/// Runs of all prompts of one synthetic workload: some 6 GiB.
+pub const WORKLOAD_RUNS_MAX: u64 = 1 << 28;
+/// Mean slots between two geometric arrivals; a sparser workload takes a longer slot.
+pub const ARRIVAL_SLOTS_MEAN_MAX: u32 = 1_000;
+/// Slots between two geometric arrivals: a hundred times the largest mean, never reached in practice.
+pub const ARRIVAL_SLOTS_MAX: u64 = 100_000;
+/// Bytes of one line of a trace: three times what the ids of the longest prompt take.
+pub const TRACE_LINE_BYTES_MAX: u64 = 1 << 20;
 /// A step's token budget.
 pub const CHUNK_TOKENS: RangeInclusive<u32> = 1..=8_388_608;
 /// Any single duration, in ticks: about twelve days, so that sums over a run stay within 64 bits.

@@ -39,11 +39,7 @@ pub struct Run {
 impl Run {
     /// A run from the start of a content.
     pub fn whole(content: ContentId, len: Tokens) -> Run {
-        Run {
-            content,
-            offset: Tokens(0),
-            len,
-        }
+        Run { content, offset: Tokens(0), len }
     }
 }
 
@@ -101,13 +97,7 @@ impl Chains {
                 last => {
                     let parent = last.map(|segment| segment.chain);
                     let (content, offset) = (run.content, run.offset);
-                    let chain = self.chain(Link {
-                        namespace,
-                        parent,
-                        start,
-                        content,
-                        offset,
-                    });
+                    let chain = self.chain(Link { namespace, parent, start, content, offset });
                     segments.push(Segment { end, chain });
                 }
             }
@@ -136,17 +126,13 @@ impl Sequence {
 
     /// The chain at `position`, or `None` past the end.
     pub fn chain_at(&self, position: Tokens) -> Option<ChainId> {
-        let index = self
-            .segments
-            .partition_point(|segment| segment.end <= position);
+        let index = self.segments.partition_point(|segment| segment.end <= position);
         self.segments.get(index).map(|segment| segment.chain)
     }
 
     /// The segments that reach past `position`, the first of them perhaps begun before it.
     pub fn segments_from(&self, position: Tokens) -> &[Segment] {
-        &self.segments[self
-            .segments
-            .partition_point(|segment| segment.end <= position)..]
+        &self.segments[self.segments.partition_point(|segment| segment.end <= position)..]
     }
 
     /// Tokens that both sequences begin with.
@@ -175,12 +161,7 @@ impl Sequence {
                 while segment.is_some_and(|current| current.end <= last) {
                     segment = segments.next();
                 }
-                PageKey(
-                    segment
-                        .expect("a full page ends inside the sequence")
-                        .chain
-                        .0,
-                )
+                PageKey(segment.expect("a full page ends inside the sequence").chain.0)
             })
             .collect()
     }
@@ -193,11 +174,7 @@ mod tests {
     use super::*;
 
     fn run(content: u64, offset: u32, len: u32) -> Run {
-        Run {
-            content: ContentId(content),
-            offset: Tokens(offset),
-            len: Tokens(len),
-        }
+        Run { content: ContentId(content), offset: Tokens(offset), len: Tokens(len) }
     }
 
     /// The token list that runs stand for.

@@ -53,9 +53,7 @@ impl Stream {
     /// Failures before the first success of trials that succeed `numerator` times out of
     /// `denominator`: a geometric gap with mean (denominator − numerator) / numerator. Stops at `cap`.
     pub fn geometric(&mut self, numerator: u64, denominator: u64, cap: u64) -> u64 {
-        (0..cap)
-            .find(|_| self.chance(numerator, denominator))
-            .unwrap_or(cap)
+        (0..cap).find(|_| self.chance(numerator, denominator)).unwrap_or(cap)
     }
 }
 
@@ -82,10 +80,7 @@ mod tests {
             counts[usize::try_from(stream.below(7)).unwrap()] += 1;
         }
         // Six standard deviations of a count of mean 10,000 are about 560.
-        assert!(
-            counts.iter().all(|count| count.abs_diff(10_000) < 560),
-            "{counts:?}"
-        );
+        assert!(counts.iter().all(|count| count.abs_diff(10_000) < 560), "{counts:?}");
     }
 
     #[test]

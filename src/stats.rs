@@ -29,25 +29,14 @@ impl Rate {
         if self.chances == 0 {
             return None;
         }
-        #[expect(
-            clippy::cast_precision_loss,
-            reason = "counts beyond 2^52 do not occur"
-        )]
+        #[expect(clippy::cast_precision_loss, reason = "counts beyond 2^52 do not occur")]
         let (hits, n) = (self.hits as f64, self.chances as f64);
         let share = hits / n;
         let scale = 1.0 + Z * Z / n;
         let centre = (share + Z * Z / (2.0 * n)) / scale;
         let half = Z / scale * (share * (1.0 - share) / n + Z * Z / (4.0 * n * n)).sqrt();
-        let low = if self.hits == 0 {
-            0.0
-        } else {
-            (centre - half).max(0.0)
-        };
-        let high = if self.hits == self.chances {
-            1.0
-        } else {
-            (centre + half).min(1.0)
-        };
+        let low = if self.hits == 0 { 0.0 } else { (centre - half).max(0.0) };
+        let high = if self.hits == self.chances { 1.0 } else { (centre + half).min(1.0) };
         Some(Interval { low, share, high })
     }
 }
@@ -78,23 +67,13 @@ mod tests {
             (1, 29, 0.0061, 0.1718),
         ] {
             let interval = Rate { hits, chances }.interval().unwrap();
-            assert!(
-                close(interval.low, low) && close(interval.high, high),
-                "{interval:?}"
-            );
+            assert!(close(interval.low, low) && close(interval.high, high), "{interval:?}");
         }
     }
 
     #[test]
     fn no_chances_is_not_reached_rather_than_zero() {
-        assert_eq!(
-            Rate {
-                hits: 0,
-                chances: 0
-            }
-            .interval(),
-            None
-        );
+        assert_eq!(Rate { hits: 0, chances: 0 }.interval(), None);
     }
 
     #[test]

@@ -112,9 +112,7 @@ impl Tokens {
 
     /// Pages that these tokens fill without a rest, or `None`.
     pub fn pages_exact(self, page: PageSize) -> Option<Pages> {
-        self.0
-            .is_multiple_of(page.get())
-            .then(|| self.pages_floor(page))
+        self.0.is_multiple_of(page.get()).then(|| self.pages_floor(page))
     }
 
     /// The longest whole number of pages in these tokens, in tokens.

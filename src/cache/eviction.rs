@@ -75,12 +75,7 @@ mod tests {
 
     #[test]
     fn each_policy_puts_its_own_victim_first() {
-        let usage = |access, creation, hits, priority| Usage {
-            access,
-            creation,
-            hits,
-            priority,
-        };
+        let usage = |access, creation, hits, priority| Usage { access, creation, hits, priority };
         let nodes = [
             usage(5, 1, 3, 2),
             usage(4, 2, 2, 0),

@@ -22,11 +22,7 @@ pub struct PartialIndex {
 impl PartialIndex {
     /// An empty index of a cache whose pages hold `page` tokens each.
     pub fn new(page: PageSize) -> PartialIndex {
-        PartialIndex {
-            page,
-            ends: BTreeMap::new(),
-            held: BTreeMap::new(),
-        }
+        PartialIndex { page, ends: BTreeMap::new(), held: BTreeMap::new() }
     }
 
     /// Notes that `page` is cached and holds the page of `sequence` with this ordinal. What it was
@@ -35,10 +31,7 @@ impl PartialIndex {
         self.remove(page);
         let segments = self.segments(sequence, ordinal);
         for segment in &segments {
-            self.ends
-                .entry((segment.chain, ordinal))
-                .or_default()
-                .insert((segment.end, page));
+            self.ends.entry((segment.chain, ordinal)).or_default().insert((segment.end, page));
         }
         self.held.insert(page, (ordinal, segments));
     }
@@ -79,10 +72,7 @@ impl PartialIndex {
         let end = start + self.page.tokens();
         let mut cut = Vec::new();
         for segment in sequence.segments_from(start) {
-            cut.push(Segment {
-                end: segment.end.min(end),
-                chain: segment.chain,
-            });
+            cut.push(Segment { end: segment.end.min(end), chain: segment.chain });
             if segment.end >= end {
                 break;
             }

@@ -54,12 +54,7 @@ impl RadixCache {
             children: BTreeMap::new(),
             own_locks: 0,
             locks: 0,
-            usage: Usage {
-                access: 0,
-                creation: 0,
-                hits: 0,
-                priority: 0,
-            },
+            usage: Usage { access: 0, creation: 0, hits: 0, priority: 0 },
             generation: 0,
         };
         RadixCache {
@@ -125,9 +120,7 @@ impl RadixCache {
     fn walk(&mut self, keys: &[PageKey], passed: impl Fn(&mut Usage)) -> (Slot, usize) {
         let now = self.tick();
         let (mut slot, mut matched) = (ROOT, 0);
-        while let Some(&child) = keys
-            .get(matched)
-            .and_then(|key| self.node(slot).children.get(key))
+        while let Some(&child) = keys.get(matched).and_then(|key| self.node(slot).children.get(key))
         {
             let rest = &keys[matched..];
             let common = common_prefix(&self.node(child).keys, rest);
@@ -160,11 +153,7 @@ impl RadixCache {
             children: BTreeMap::from([(node.keys[0], lower)]),
             own_locks: 0,
             locks: node.locks,
-            usage: Usage {
-                access,
-                creation,
-                ..node.usage
-            },
+            usage: Usage { access, creation, ..node.usage },
             generation: 0,
         };
         let (parent, first) = (upper.parent, upper.keys[0]);
@@ -230,10 +219,7 @@ fn common_prefix(stretch: &[PageKey], keys: &[PageKey]) -> usize {
 impl PrefixCache for RadixCache {
     fn lookup(&mut self, keys: &[PageKey]) -> Hit {
         let (slot, matched) = self.walk(keys, |_| {});
-        let anchor = Anchor {
-            slot,
-            generation: self.node(slot).generation,
-        };
+        let anchor = Anchor { slot, generation: self.node(slot).generation };
         let mut stretches = Vec::new();
         let mut at = slot;
         while at != ROOT {
@@ -257,9 +243,7 @@ impl PrefixCache for RadixCache {
     }
 
     fn unlock(&mut self, anchor: Anchor) -> bool {
-        let locked = self
-            .resolve(anchor)
-            .filter(|&slot| self.node(slot).own_locks > 0);
+        let locked = self.resolve(anchor).filter(|&slot| self.node(slot).own_locks > 0);
         let Some(slot) = locked else {
             return false;
         };
@@ -269,11 +253,7 @@ impl PrefixCache for RadixCache {
     }
 
     fn insert(&mut self, keys: &[PageKey], pages: &[PageId], priority: i64) -> Pages {
-        assert_eq!(
-            keys.len(),
-            pages.len(),
-            "an insert names a page for each key"
-        );
+        assert_eq!(keys.len(), pages.len(), "an insert names a page for each key");
         let (parent, matched) = self.walk(keys, |usage| {
             usage.hits += 1;
             usage.priority = usage.priority.max(priority);
@@ -287,12 +267,7 @@ impl PrefixCache for RadixCache {
                 children: BTreeMap::new(),
                 own_locks: 0,
                 locks: 0,
-                usage: Usage {
-                    access,
-                    creation,
-                    hits: 1,
-                    priority,
-                },
+                usage: Usage { access, creation, hits: 1, priority },
                 generation: 0,
             });
             self.change(parent, |node| {

@@ -33,9 +33,7 @@ fn check_destination(input: &PlanInput<'_>) -> Result<(), Refusal> {
     if share.first_past_destination().is_none() {
         return Ok(());
     }
-    let last = share
-        .last()
-        .expect("a share with a token past the pages has a last token");
+    let last = share.last().expect("a share with a token past the pages has a last token");
     Err(Refusal::Shortage {
         required: share.dst_ordinal(last) + 1,
         provided: Pages::of(input.dst_pages()),

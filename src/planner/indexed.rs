@@ -21,19 +21,9 @@ impl Planner for Indexed {
     fn check(&self, input: &PlanInput<'_>) -> Result<(), Refusal> {
         check_alignment(input)?;
         let target = Share::target(input);
-        check_lists(
-            input,
-            &target,
-            IndexedList::Source,
-            IndexedList::Destination,
-        )?;
+        check_lists(input, &target, IndexedList::Source, IndexedList::Destination)?;
         let draft = Share::draft(input);
-        check_lists(
-            input,
-            &draft,
-            IndexedList::DraftSource,
-            IndexedList::DraftDestination,
-        )
+        check_lists(input, &draft, IndexedList::DraftSource, IndexedList::DraftDestination)
     }
 }
 

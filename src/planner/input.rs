@@ -137,13 +137,7 @@ impl<'a> PlanInput<'a> {
         check_pages("src_pages", &src, layout.page())?;
         // Draft rows reach V rows a page, so that is the bound for every revision.
         check_pages("dst_pages", &dst, layout.virtual_page())?;
-        Ok(PlanInput {
-            layout,
-            rank,
-            piece,
-            src,
-            dst,
-        })
+        Ok(PlanInput { layout, rank, piece, src, dst })
     }
 
     /// The same piece for another rank, without a second look at the lists.
@@ -190,9 +184,7 @@ impl<'a> PlanInput<'a> {
     /// Tokens asked for, n, with the default filled in.
     pub fn tokens(&self) -> i64 {
         // Distinct pages with 32-bit rows hold at most 2^32 tokens.
-        self.piece
-            .num_kv_tokens
-            .unwrap_or(self.capacity().cast_signed())
+        self.piece.num_kv_tokens.unwrap_or(self.capacity().cast_signed())
     }
 }
 
@@ -222,12 +214,7 @@ fn ranged(field: impl FnOnce() -> String, got: i64, min: i64, max: i64) -> Resul
     u32::try_from(got)
         .ok()
         .filter(|_| (min..=max).contains(&got))
-        .ok_or_else(|| InputError::Range {
-            field: field(),
-            min,
-            max,
-            got,
-        })
+        .ok_or_else(|| InputError::Range { field: field(), min, max, got })
 }
 
 fn word(field: &str, got: i64, min: i64) -> Result<u32, InputError> {
@@ -275,10 +262,7 @@ fn check_pages(list: &'static str, pages: &[PageId], page: PageSize) -> Result<(
     let mut sorted = pages.to_vec();
     sorted.sort_unstable();
     match sorted.windows(2).find(|pair| pair[0] == pair[1]) {
-        Some(pair) => Err(InputError::Duplicate {
-            list,
-            page: pair[0],
-        }),
+        Some(pair) => Err(InputError::Duplicate { list, page: pair[0] }),
         None => Ok(()),
     }
 }
@@ -319,18 +303,9 @@ mod tests {
     #[test]
     fn every_value_past_its_bounds_is_refused_with_field_range_and_value() {
         let cases = [
-            (
-                refusal(|raw| raw.page_size = 0),
-                "page_size: must be in 1..=4294967295, got 0",
-            ),
-            (
-                refusal(|raw| raw.dcp_size = -1),
-                "dcp_size: must be in 1..=4294967295, got -1",
-            ),
-            (
-                refusal(|raw| raw.dcp_rank = 2),
-                "dcp_rank: must be in 0..=1, got 2",
-            ),
+            (refusal(|raw| raw.page_size = 0), "page_size: must be in 1..=4294967295, got 0"),
+            (refusal(|raw| raw.dcp_size = -1), "dcp_size: must be in 1..=4294967295, got -1"),
+            (refusal(|raw| raw.dcp_rank = 2), "dcp_rank: must be in 0..=1, got 2"),
             (
                 refusal(|raw| raw.dcp_rank = i64::MIN),
                 "dcp_rank: must be in 0..=1, got -9223372036854775808",
@@ -380,11 +355,8 @@ mod tests {
 
     #[test]
     fn trusted_lists_are_held_to_the_same_bounds() {
-        let piece = Piece {
-            src_page_offset: Pages(0),
-            decode_prefix_len: Tokens(0),
-            num_kv_tokens: None,
-        };
+        let piece =
+            Piece { src_page_offset: Pages(0), decode_prefix_len: Tokens(0), num_kv_tokens: None };
         let striped = Layout::striped(4, 2).unwrap();
         let top = [PageId((1 << 29) - 1)];
         assert!(PlanInput::new(striped, Rank(0), piece, &top, &top).is_ok());

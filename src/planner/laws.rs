@@ -113,19 +113,10 @@ impl Case {
         let own = self.own();
         let q = |i: &i64| self.offset * self.page + i;
         let lookups = [
-            (
-                &self.src,
-                own.iter().map(|i| i / self.page).collect::<Vec<_>>(),
-            ),
-            (
-                &self.dst,
-                own.iter().map(|i| q(i) / self.ranks / self.page).collect(),
-            ),
+            (&self.src, own.iter().map(|i| i / self.page).collect::<Vec<_>>()),
+            (&self.dst, own.iter().map(|i| q(i) / self.ranks / self.page).collect()),
             (&self.src, every.iter().map(|i| i / self.page).collect()),
-            (
-                &self.dst,
-                every.iter().map(|i| q(i) / self.virtual_page()).collect(),
-            ),
+            (&self.dst, every.iter().map(|i| q(i) / self.virtual_page()).collect()),
         ];
         for (list, indices) in lookups {
             let size = i64::try_from(list.len()).unwrap();

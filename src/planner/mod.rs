@@ -75,10 +75,7 @@ fn check_alignment(input: &PlanInput<'_>) -> Result<(), Refusal> {
     if prefix.0.is_multiple_of(virtual_page.get()) {
         Ok(())
     } else {
-        Err(Refusal::Misaligned {
-            virtual_page,
-            prefix,
-        })
+        Err(Refusal::Misaligned { virtual_page, prefix })
     }
 }
 

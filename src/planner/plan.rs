@@ -48,10 +48,7 @@ impl RunPlan {
 
     /// The long form of these runs.
     pub fn expand(&self) -> RowPairs {
-        let rows = self
-            .runs
-            .iter()
-            .flat_map(|run| (0..run.len).map(move |at| run.at(at)));
+        let rows = self.runs.iter().flat_map(|run| (0..run.len).map(move |at| run.at(at)));
         let (src, dst) = rows.unzip();
         RowPairs { src, dst }
     }
@@ -78,10 +75,7 @@ impl Run {
 
     /// The pair that would continue the run, where such rows exist.
     fn following(&self) -> Option<(Row, Row)> {
-        let src = self
-            .src_step
-            .checked_mul(self.len)?
-            .checked_add(self.src.0)?;
+        let src = self.src_step.checked_mul(self.len)?.checked_add(self.src.0)?;
         let dst = self.dst.0.checked_add(self.len)?;
         Some((Row(src), Row(dst)))
     }

@@ -188,10 +188,8 @@ impl<'a> Share<'a> {
         let pages = self.dst.iter().skip((index / page_rows) as usize);
         pages.map_while(move |page| {
             let count = (page_rows - offset).min(left);
-            let block = (count > 0).then(|| Block {
-                start: page.0 * page_rows as u32 + offset as u32,
-                count,
-            });
+            let block = (count > 0)
+                .then(|| Block { start: page.0 * page_rows as u32 + offset as u32, count });
             left -= count;
             offset = 0;
             block

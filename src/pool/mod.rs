@@ -5,6 +5,7 @@
 //! [`FreeOrder`](order::FreeOrder). The pool obeys, as the real allocators do: it never asks who owns
 //! a page, so a page can be given back twice and is then handed out twice. An oracle watches.
 
+pub mod memory;
 pub mod order;
 
 use thiserror::Error;
@@ -41,9 +42,7 @@ pub struct Short {
 impl Growth {
     /// New pages for this request: what exceeds the open page, in whole pages and a partial tail.
     fn new_pages(&self, page: PageSize) -> Pages {
-        self.length
-            .pages_ceil(page)
-            .saturating_sub(self.prefix.pages_ceil(page))
+        self.length.pages_ceil(page).saturating_sub(self.prefix.pages_ceil(page))
     }
 }
 
@@ -53,11 +52,7 @@ impl Pool {
         let ascending: Vec<PageId> = (1..=pages.0).map(PageId).collect();
         free.give(&ascending);
         free.merge();
-        Pool {
-            page,
-            total: pages,
-            free,
-        }
+        Pool { page, total: pages, free }
     }
 
     /// Rows of a page.
@@ -86,13 +81,8 @@ impl Pool {
         let page = self.page;
         let needs: Vec<Pages> = batch.iter().map(|growth| growth.new_pages(page)).collect();
         let needed = needs.iter().map(|pages| u64::from(pages.0)).sum();
-        let mut taken = self
-            .take(needed, self.extend_estimate(batch, needed))?
-            .into_iter();
-        Ok(needs
-            .iter()
-            .map(|pages| taken.by_ref().take(pages.index()).collect())
-            .collect())
+        let mut taken = self.take(needed, self.extend_estimate(batch, needed))?.into_iter();
+        Ok(needs.iter().map(|pages| taken.by_ref().take(pages.index()).collect()).collect())
     }
 
     /// Adds one token to each request of a batch; `lengths` count that token. A request whose token
@@ -102,10 +92,7 @@ impl Pool {
         let opens = |length: &Tokens| length.0 % page == 1 % page;
         let needed = lengths.iter().filter(|length| opens(length)).count() as u64;
         let mut taken = self.take(needed, lengths.len() as u64)?.into_iter();
-        Ok(lengths
-            .iter()
-            .map(|length| opens(length).then(|| taken.next()).flatten())
-            .collect())
+        Ok(lengths.iter().map(|length| opens(length).then(|| taken.next()).flatten()).collect())
     }
 
     /// Takes whole pages from the front of the list.

@@ -61,10 +61,8 @@ impl Model {
     }
 
     fn extend(&mut self, batch: &[(u32, u32)]) -> Option<Vec<Vec<u32>>> {
-        let opened: Vec<usize> = batch
-            .iter()
-            .map(|&(prefix, length)| self.opened(prefix, length))
-            .collect();
+        let opened: Vec<usize> =
+            batch.iter().map(|&(prefix, length)| self.opened(prefix, length)).collect();
         let needed = opened.iter().sum();
         let tokens: u32 = batch.iter().map(|(prefix, length)| length - prefix).sum();
         let estimate = match self.page {
@@ -72,12 +70,7 @@ impl Model {
             page => (tokens / page) as usize + batch.len() + 1,
         };
         let mut taken = self.take(needed, estimate)?;
-        Some(
-            opened
-                .iter()
-                .map(|&count| taken.drain(..count).collect())
-                .collect(),
-        )
+        Some(opened.iter().map(|&count| taken.drain(..count).collect()).collect())
     }
 }
 
@@ -120,12 +113,7 @@ impl Bench {
     fn new(kind: Kind, page: u32, pages: u32) -> Bench {
         Bench {
             pool: Pool::new(PageSize::new(page).unwrap(), Pages(pages), kind.order()),
-            model: Model {
-                kind,
-                page,
-                list: (1..=pages).collect(),
-                staged: Vec::new(),
-            },
+            model: Model { kind, page, list: (1..=pages).collect(), staged: Vec::new() },
             held: BTreeMap::new(),
             blocks: Vec::new(),
         }
@@ -142,11 +130,8 @@ impl Bench {
                 self.blocks.extend(expected);
             }
             Op::Free(request) => {
-                let Some(pages) = self
-                    .held
-                    .remove(request)
-                    .map(|(_, pages)| pages)
-                    .or_else(|| self.blocks.pop())
+                let Some(pages) =
+                    self.held.remove(request).map(|(_, pages)| pages).or_else(|| self.blocks.pop())
                 else {
                     return;
                 };
@@ -170,10 +155,7 @@ impl Bench {
             .collect();
         let growths: Vec<Growth> = spans
             .iter()
-            .map(|&(prefix, length)| Growth {
-                prefix: Tokens(prefix),
-                length: Tokens(length),
-            })
+            .map(|&(prefix, length)| Growth { prefix: Tokens(prefix), length: Tokens(length) })
             .collect();
         let expected = self.model.extend(&spans);
         let got = self.pool.extend(&growths).ok();
@@ -181,10 +163,8 @@ impl Bench {
             got.map(|lists| lists.iter().map(|list| raw(list)).collect::<Vec<_>>()),
             expected
         );
-        for ((request, (_, length)), pages) in by_request
-            .keys()
-            .zip(spans)
-            .zip(expected.into_iter().flatten())
+        for ((request, (_, length)), pages) in
+            by_request.keys().zip(spans).zip(expected.into_iter().flatten())
         {
             let entry = self.held.entry(*request).or_default();
             entry.0 = length;
@@ -193,16 +173,10 @@ impl Bench {
     }
 
     fn decode(&mut self, count: usize) {
-        let lengths: Vec<u32> = self
-            .held
-            .values()
-            .take(count)
-            .map(|(length, _)| length + 1)
-            .collect();
-        let opened: Vec<usize> = lengths
-            .iter()
-            .map(|&length| self.model.opened(length - 1, length))
-            .collect();
+        let lengths: Vec<u32> =
+            self.held.values().take(count).map(|(length, _)| length + 1).collect();
+        let opened: Vec<usize> =
+            lengths.iter().map(|&length| self.model.opened(length - 1, length)).collect();
         let needed = opened.iter().sum();
         let expected = self.model.take(needed, lengths.len());
         let tokens: Vec<Tokens> = lengths.iter().copied().map(Tokens).collect();
@@ -277,13 +251,7 @@ fn a_merge_stays_after_a_refusal() {
     let mut pool = pool(4, 4, Box::new(Sorted::default()));
     let taken = pool.alloc(Pages(3)).unwrap();
     pool.free(&[taken[2], taken[0]]);
-    assert_eq!(
-        pool.alloc(Pages(4)),
-        Err(Short {
-            needed: Pages(4),
-            ready: Pages(3)
-        })
-    );
+    assert_eq!(pool.alloc(Pages(4)), Err(Short { needed: Pages(4), ready: Pages(3) }));
     assert_eq!(raw(&pool.free_pages().collect::<Vec<_>>()), [1, 3, 4]);
 }
 
@@ -301,10 +269,7 @@ fn a_page_freed_twice_is_handed_out_twice() {
 
 #[test]
 fn a_need_past_32_bits_is_refused() {
-    let huge = Growth {
-        prefix: Tokens(0),
-        length: Tokens(u32::MAX),
-    };
+    let huge = Growth { prefix: Tokens(0), length: Tokens(u32::MAX) };
     let mut pool = pool(1, 3, Box::new(Stack::default()));
     let short = pool.extend(&[huge, huge]).unwrap_err();
     assert_eq!(short.needed, Pages(u32::MAX));

@@ -52,9 +52,7 @@ impl Model {
     }
 
     fn lookup(&self, keys: &[PageKey]) -> Vec<PageId> {
-        (1..=self.longest(keys))
-            .map(|length| self.pages[&keys[..length]])
-            .collect()
+        (1..=self.longest(keys)).map(|length| self.pages[&keys[..length]]).collect()
     }
 
     fn protects(&self, prefix: &[PageKey]) -> bool {

@@ -1,0 +1,269 @@
+//! The vocabulary that the oracle is fed: who, what, which pages, which rows.
+//!
+//! The simulation states what it did; it never says whether that was right.
+
+use std::hash::{Hash, Hasher};
+use std::rc::Rc;
+
+use crate::finding::Code;
+use crate::pool::memory::{Extent, Stamp};
+use crate::prompt::Sequence;
+use crate::units::{PageId, Pages, Rank, RequestId, Tokens};
+
+/// Which of the two kinds of server.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Side {
+    /// Computes prompts. Pages of P rows.
+    Prefill,
+    /// Generates output. Virtual pages of P·N rows.
+    Decode,
+}
+
+/// One server.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Server {
+    /// Its kind.
+    pub side: Side,
+    /// Its number among its kind.
+    pub index: u32,
+}
+
+/// How a request ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Outcome {
+    /// With all its output.
+    Finished,
+    /// By a refusal.
+    Failed,
+    /// By its client.
+    Aborted,
+}
+
+/// Who gives pages back.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Holder {
+    /// A request.
+    Request(RequestId),
+    /// The server's prefix cache.
+    Cache,
+}
+
+/// Rows of one physical page that a copy writes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Write {
+    /// The page.
+    pub page: PageId,
+    /// The first row's offset in it.
+    pub start: u32,
+    /// Number of rows.
+    pub len: u32,
+    /// The first row's stamp and the step of positions; `None` where nothing was ever written at the
+    /// source.
+    pub content: Option<(Stamp, u32)>,
+}
+
+impl Write {
+    /// What the memory will hold, or `None` for rows without content.
+    pub fn extent(&self) -> Option<Extent> {
+        let (stamp, step) = self.content?;
+        Some(Extent { start: self.start, len: self.len, stamp, step })
+    }
+}
+
+/// The writes of one copy; hashed by number only, since they follow from what was hashed before.
+#[derive(Clone, Copy, Debug)]
+pub struct Writes<'a>(pub &'a [Write]);
+
+impl Hash for Writes<'_> {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        self.0.len().hash(state);
+    }
+}
+
+/// A request's tokens; hashed by length only.
+#[derive(Clone, Debug)]
+pub struct Text(pub Rc<Sequence>);
+
+impl Hash for Text {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        self.0.len().hash(state);
+    }
+}
+
+/// One copy: a piece's part for one rank.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Part {
+    /// Whose.
+    pub request: RequestId,
+    /// Which transfer of that request, from 0.
+    pub attempt: u32,
+    /// Which piece of the transfer, from 0.
+    pub piece: u32,
+    /// To which rank.
+    pub rank: Rank,
+    /// Whether no piece follows.
+    pub last: bool,
+}
+
+/// Something that happened.
+#[derive(Clone, Debug, Hash)]
+pub enum Fact<'a> {
+    /// A request arrived; its servers' pools can or cannot ever serve it, as they judged.
+    Arrived {
+        /// The request.
+        request: RequestId,
+        /// Prompt and output.
+        text: Text,
+        /// Tokens of the prompt.
+        prompt: Tokens,
+        /// Whether it was let in.
+        admitted: bool,
+    },
+    /// A request or a connection was refused.
+    Refused {
+        /// The request.
+        request: RequestId,
+        /// Under which code.
+        code: Code,
+        /// The ranks that refused.
+        ranks: &'a [Rank],
+        /// What the refusing side said.
+        said: &'a str,
+    },
+    /// A prefix hit: the cache's pages, from the prompt's first on.
+    Hit {
+        /// Whose cache.
+        server: Server,
+        /// For whom.
+        request: RequestId,
+        /// The cache's pages.
+        pages: &'a [PageId],
+    },
+    /// Decode reserved for a transfer.
+    Reserved {
+        /// Where.
+        server: Server,
+        /// For whom.
+        request: RequestId,
+        /// Which transfer of that request, from 0.
+        attempt: u32,
+        /// Tokens to be stored when the transfer is complete.
+        length: Tokens,
+        /// Tokens in whole pages of the cache that the table begins with.
+        matched: Tokens,
+        /// What decode tells prefill that it has.
+        prefix: Tokens,
+        /// The pages taken beyond the matched ones.
+        pages: &'a [PageId],
+    },
+    /// An allocator handed out pages.
+    Taken {
+        /// Whose.
+        server: Server,
+        /// To whom.
+        request: RequestId,
+        /// The first page's ordinal in the request's table.
+        first: Pages,
+        /// The pages.
+        pages: &'a [PageId],
+    },
+    /// A request's pages went into the prefix cache.
+    Cached {
+        /// Whose.
+        server: Server,
+        /// From whom.
+        request: RequestId,
+        /// The pages.
+        pages: &'a [PageId],
+    },
+    /// Pages went back to the allocator.
+    Freed {
+        /// Whose.
+        server: Server,
+        /// By whom.
+        holder: Holder,
+        /// The pages.
+        pages: &'a [PageId],
+    },
+    /// A copy was put on the link.
+    Queued {
+        /// Which.
+        part: Part,
+        /// From where.
+        source: Server,
+        /// To where.
+        target: Server,
+        /// The piece's source pages.
+        source_pages: &'a [PageId],
+        /// The pages that it will write.
+        target_pages: &'a [PageId],
+    },
+    /// A copy read its source rows.
+    Read {
+        /// Which.
+        part: Part,
+        /// What it read and will write.
+        writes: Writes<'a>,
+    },
+    /// A copy landed: its rows are about to be written.
+    Landed {
+        /// Which.
+        part: Part,
+        /// What is written.
+        writes: Writes<'a>,
+    },
+    /// Rows were copied within a decode server: from a cached page, or back from the host.
+    Restored {
+        /// Where.
+        server: Server,
+        /// For whom.
+        request: RequestId,
+        /// Local rows of every rank, from `from` to before `to` of the sequence.
+        from: Tokens,
+        /// See `from`.
+        to: Tokens,
+    },
+    /// Decode activated a request.
+    Activated {
+        /// Where.
+        server: Server,
+        /// Whom.
+        request: RequestId,
+        /// Its page table.
+        table: &'a [PageId],
+    },
+    /// A running request has all its output; its rows are still its own.
+    Finished {
+        /// Where.
+        server: Server,
+        /// Whom.
+        request: RequestId,
+        /// Its page table.
+        table: &'a [PageId],
+        /// Positions stored.
+        stored: Tokens,
+    },
+    /// A running request gave up its pages.
+    Retracted {
+        /// Whom.
+        request: RequestId,
+    },
+    /// A request ended.
+    Ended {
+        /// Whom.
+        request: RequestId,
+        /// How.
+        outcome: Outcome,
+    },
+    /// What a server's own books say, in its pages.
+    Books {
+        /// Whose.
+        server: Server,
+        /// Free pages, by the allocator.
+        free: Pages,
+        /// Unlocked cached pages, by the cache.
+        evictable: Pages,
+        /// Locked cached pages, by the cache.
+        protected: Pages,
+    },
+}

@@ -1,0 +1,560 @@
+//! The oracle: it is fed what happened and judges it against the definition.
+//!
+//! It shares no code with what it judges: neither layout nor planner, pool nor cache. It has its own
+//! few lines for owner and row ([`placement`]), its own ledger of page owners ([`ownership`]) and its
+//! own count of pages needed. What it says are [`Finding`]s, counted against their chances.
+
+use std::collections::BTreeMap;
+use std::rc::Rc;
+
+use crate::finding::{Chance, Code, Finding, Findings, Tally};
+use crate::pool::memory::Memory;
+use crate::prompt::Sequence;
+use crate::units::{PageId, Pages, Rank, RequestId, Tick, Tokens};
+
+pub mod fact;
+mod ownership;
+mod placement;
+mod progress;
+
+use fact::{Fact, Holder, Outcome, Part, Server, Side, Write};
+use ownership::{Ledger, Owner, Violation};
+use placement::{Stripes, Transfer, Verdict};
+use progress::Progress;
+
+/// What the oracle must know of the servers. Pools in pages of their allocator.
+#[derive(Clone, Copy, Debug)]
+pub struct Terms {
+    /// Rows of a physical page.
+    pub page_size: u32,
+    /// Decode ranks.
+    pub ranks: u32,
+    /// Pages of each prefill pool.
+    pub prefill_pages: u32,
+    /// Virtual pages of each decode pool.
+    pub decode_pages: u32,
+    /// Tokens that decode keeps back for each request.
+    pub reserved_tokens: u32,
+    /// Whether prefill may be asked to compute the output again.
+    pub sends_again: bool,
+}
+
+/// A request as the oracle knows it.
+struct Known {
+    text: Rc<Sequence>,
+    transfer: Option<Transfer>,
+}
+
+impl Known {
+    /// The transfer that `part` belongs to, unless that has ended.
+    fn transfer_of(requests: &mut BTreeMap<RequestId, Known>, part: Part) -> Option<&mut Transfer> {
+        let known = requests.get_mut(&part.request).expect("facts follow an arrival");
+        known.transfer.as_mut().filter(|transfer| transfer.attempt == part.attempt)
+    }
+}
+
+/// A copy on its way.
+struct InFlight {
+    source: Server,
+    target: Server,
+    target_pages: Vec<PageId>,
+}
+
+/// The source pages of one piece, with their epochs when it was queued.
+struct Source {
+    pages: Vec<(PageId, u32)>,
+    parts_left: u32,
+}
+
+/// The judge of one run.
+pub struct Oracle {
+    terms: Terms,
+    stripes: Stripes,
+    ledgers: BTreeMap<Server, Ledger>,
+    requests: BTreeMap<RequestId, Known>,
+    copies: BTreeMap<Part, InFlight>,
+    sources: BTreeMap<(RequestId, u32, u32), Source>,
+    progress: Progress,
+    findings: Findings,
+    chances: Tally<Chance>,
+    rows_judged: u64,
+}
+
+/// What the oracle has found when all is over.
+pub struct Judgement {
+    /// What went wrong.
+    pub findings: Findings,
+    /// How often it could have.
+    pub chances: Tally<Chance>,
+    /// Positions judged at activation that had to be sent.
+    pub rows_judged: u64,
+}
+
+impl Oracle {
+    /// A judge of `servers` under `terms`.
+    pub fn new(terms: Terms, servers: impl IntoIterator<Item = Server>) -> Oracle {
+        let ledger = |server: Server| {
+            let pages = match server.side {
+                Side::Prefill => terms.prefill_pages,
+                Side::Decode => terms.decode_pages,
+            };
+            (server, Ledger::new(Pages(pages)))
+        };
+        Oracle {
+            terms,
+            stripes: Stripes { page: terms.page_size, ranks: terms.ranks },
+            ledgers: servers.into_iter().map(ledger).collect(),
+            requests: BTreeMap::new(),
+            copies: BTreeMap::new(),
+            sources: BTreeMap::new(),
+            progress: Progress::default(),
+            findings: Findings::default(),
+            chances: Tally::default(),
+            rows_judged: 0,
+        }
+    }
+
+    /// Takes note of `fact`. `memory` is that of the fact's decode server by rank, or of its prefill
+    /// server, as it is before what the fact announces is written.
+    pub fn observe(&mut self, tick: Tick, fact: &Fact<'_>, memory: &[Memory]) {
+        match *fact {
+            Fact::Arrived { request, ref text, prompt, admitted } => {
+                self.arrived(tick, request, &text.0, prompt, admitted);
+            }
+            Fact::Refused { request, code, ranks, said } => {
+                self.refused(tick, request, code, ranks, said);
+            }
+            Fact::Hit { server, request, pages } => self.hit(tick, server, request, pages, memory),
+            Fact::Reserved { request, attempt, length, matched, prefix, pages, .. } => {
+                self.reserved(tick, (request, attempt), length, matched, prefix, pages);
+            }
+            Fact::Taken { server, request, first, pages } => {
+                self.taken(tick, server, request, first, pages);
+            }
+            Fact::Cached { server, request, pages } => self.cached(tick, server, request, pages),
+            Fact::Freed { server, holder, pages } => self.freed(tick, server, holder, pages),
+            Fact::Queued { part, source, target, source_pages, target_pages } => {
+                self.queued(part, source, target, source_pages, target_pages);
+            }
+            Fact::Read { part, writes } => self.read(tick, part, writes.0),
+            Fact::Landed { part, writes } => self.landed(tick, part, writes.0, memory),
+            Fact::Restored { request, from, to, .. } => {
+                self.transfer(request).wrote_positions(from, to);
+            }
+            Fact::Activated { request, table, .. } => self.activated(tick, request, table, memory),
+            Fact::Finished { request, table, stored, .. } => {
+                self.finished(tick, request, table, stored, memory);
+            }
+            Fact::Retracted { request } => self.known(request).transfer = None,
+            Fact::Ended { request, outcome } => self.ended(request, outcome),
+            Fact::Books { server, free, evictable, protected } => {
+                self.chances.add(Chance::Checks, 1);
+                let violation = self.ledger(server).books(free, evictable, protected);
+                self.report(tick, None, None, violation);
+            }
+        }
+    }
+
+    /// Counts a chance that no fact carries.
+    pub fn chance(&mut self, chance: Chance) {
+        self.chances.add(chance, 1);
+    }
+
+    /// The end of everything: `books` are each server's protected pages at rest.
+    pub fn close(
+        mut self,
+        tick: Tick,
+        protected: &[(Server, Pages)],
+        cut_short: bool,
+    ) -> Judgement {
+        let open: Vec<RequestId> = self.progress.open().iter().copied().collect();
+        let why = if cut_short { "the event bound was reached" } else { "nothing left to happen" };
+        for &request in &open {
+            self.find(tick, Code::StallNoProgress, Some(request), None, "an end", why);
+        }
+        let mut leaked = Vec::new();
+        for (server, ledger) in &self.ledgers {
+            let of_ended =
+                ledger.held().filter(|(_, request)| open.binary_search(request).is_err());
+            leaked.extend(of_ended.map(|(page, request)| (*server, page, request)));
+        }
+        for (server, page, request) in leaked {
+            let found = format!("page {page} of {server:?} is still held");
+            let expected = "no page held after the end";
+            self.find(tick, Code::PageLeaked, Some(request), None, expected, &found);
+        }
+        for &(server, pages) in protected {
+            self.chances.add(Chance::Checks, 1);
+            if open.is_empty() && pages > Pages(0) {
+                let found = format!("{pages} pages of {server:?} are still locked");
+                self.find(tick, Code::CountDrift, None, None, "no lock after the end", &found);
+            }
+        }
+        let Oracle { findings, chances, rows_judged, .. } = self;
+        Judgement { findings, chances, rows_judged }
+    }
+
+    fn ledger(&mut self, server: Server) -> &mut Ledger {
+        self.ledgers.get_mut(&server).expect("facts name known servers")
+    }
+
+    fn known(&mut self, request: RequestId) -> &mut Known {
+        self.requests.get_mut(&request).expect("facts follow an arrival")
+    }
+
+    fn transfer(&mut self, request: RequestId) -> &mut Transfer {
+        self.known(request).transfer.as_mut().expect("the fact follows a reservation")
+    }
+
+    fn find(
+        &mut self,
+        tick: Tick,
+        code: Code,
+        request: Option<RequestId>,
+        rank: Option<Rank>,
+        expected: &str,
+        found: &str,
+    ) {
+        let (expected, found) = (expected.to_owned(), found.to_owned());
+        self.findings.add(Finding { code, tick, request, rank, expected, found });
+    }
+
+    fn report(
+        &mut self,
+        tick: Tick,
+        request: Option<RequestId>,
+        rank: Option<Rank>,
+        violations: impl IntoIterator<Item = Violation>,
+    ) {
+        for Violation { code, expected, found } in violations {
+            self.findings.add(Finding { code, tick, request, rank, expected, found });
+        }
+    }
+
+    /// Pages of the larger of the two moments at which a request holds most, and whether the pools
+    /// can ever have them.
+    fn fits(&self, prompt: Tokens, length: Tokens) -> bool {
+        let positions = u64::from(self.stripes.page_positions());
+        let stored = length - Tokens(1);
+        let at_start = u64::from(self.stripes.pages(prompt)) * positions
+            + u64::from(self.terms.reserved_tokens);
+        let at_end = u64::from(self.stripes.pages(stored)) * positions;
+        let computed = if self.terms.sends_again { stored } else { prompt };
+        at_start.max(at_end) <= u64::from(self.terms.decode_pages) * positions
+            && u64::from(computed.0)
+                <= u64::from(self.terms.prefill_pages) * u64::from(self.terms.page_size)
+    }
+
+    fn arrived(
+        &mut self,
+        tick: Tick,
+        request: RequestId,
+        text: &Rc<Sequence>,
+        prompt: Tokens,
+        admitted: bool,
+    ) {
+        self.chances.add(Chance::Requests, 1);
+        self.progress.arrived(request);
+        let known = Known { text: Rc::clone(text), transfer: None };
+        self.requests.insert(request, known);
+        let fits = self.fits(prompt, text.len());
+        if fits != admitted {
+            let words = |yes| if yes { "let in" } else { "refused" };
+            let (expected, found) = (words(fits), words(admitted));
+            self.find(tick, Code::CapacityWrong, Some(request), None, expected, found);
+        }
+    }
+
+    fn refused(&mut self, tick: Tick, request: RequestId, code: Code, ranks: &[Rank], said: &str) {
+        let rank = ranks.first().copied();
+        let expected = match code {
+            Code::RefusedCapacity => "a request that the pools can hold".to_owned(),
+            _ if ranks.is_empty() => "peers that can be connected".to_owned(),
+            _ => format!(
+                "a plan for each of {} ranks; refused by {}",
+                self.terms.ranks,
+                ranks.iter().map(Rank::to_string).collect::<Vec<_>>().join(", ")
+            ),
+        };
+        self.find(tick, code, Some(request), rank, &expected, said);
+    }
+
+    fn hit(
+        &mut self,
+        tick: Tick,
+        server: Server,
+        request: RequestId,
+        pages: &[PageId],
+        memory: &[Memory],
+    ) {
+        self.chances.add(Chance::Hits, 1);
+        let stripes = match server.side {
+            Side::Prefill => Stripes { ranks: 1, ..self.stripes },
+            Side::Decode => self.stripes,
+        };
+        let text = Rc::clone(&self.known(request).text);
+        let whole = Tokens(Pages::of(pages).0 * stripes.page_positions());
+        // Content alone counts here, so everything counts as matched.
+        let content = Transfer::new(stripes, Rc::clone(&text), whole, whole, whole);
+        let verdict = content.judge(pages, memory, Tokens(0), whole.min(text.len()));
+        let longer = whole > text.len();
+        if longer || verdict != (Verdict { rows: verdict.rows, ..Verdict::default() }) {
+            let wrong = verdict.missing.rows + verdict.shifted.rows + verdict.foreign.rows;
+            let first = verdict
+                .by_code()
+                .into_iter()
+                .filter_map(|(_, wrong)| wrong.first)
+                .min_by_key(|(position, _)| *position);
+            let found = match first {
+                Some((position, held)) => {
+                    let held = describe(held);
+                    format!(
+                        "{wrong} of {} rows are not; position {position} holds {held}",
+                        verdict.rows
+                    )
+                }
+                None => format!("{whole} tokens of a text of {}", text.len()),
+            };
+            let expected = format!("{whole} tokens that are the request's own");
+            self.find(tick, Code::CacheWrongHit, Some(request), None, &expected, &found);
+            if server.side == Side::Decode {
+                self.wrong_match(request);
+            }
+        }
+    }
+
+    /// Remembers that a decode match was wrong when it was made, for the reservation that follows.
+    fn wrong_match(&mut self, request: RequestId) {
+        let stripes = self.stripes;
+        let known = self.known(request);
+        let none = Tokens(0);
+        let transfer = known.transfer.get_or_insert_with(|| {
+            Transfer::new(stripes, Rc::clone(&known.text), none, none, none)
+        });
+        transfer.match_right = false;
+    }
+
+    fn reserved(
+        &mut self,
+        tick: Tick,
+        (request, attempt): (RequestId, u32),
+        length: Tokens,
+        matched: Tokens,
+        prefix: Tokens,
+        pages: &[PageId],
+    ) {
+        self.chances.add(Chance::Reservations, 1);
+        let stripes = self.stripes;
+        let known = self.known(request);
+        let match_right = known.transfer.take().is_none_or(|hit| hit.match_right);
+        let text = Rc::clone(&known.text);
+        let mut transfer = Transfer::new(stripes, text, length, prefix, matched);
+        transfer.match_right = match_right;
+        transfer.attempt = attempt;
+        known.transfer = Some(transfer);
+        let needed = stripes.pages(length) - matched.0 / stripes.page_positions();
+        let got = Pages::of(pages).0;
+        let code = match got.cmp(&needed) {
+            std::cmp::Ordering::Less => Code::ReserveShort,
+            std::cmp::Ordering::Equal => return,
+            std::cmp::Ordering::Greater => Code::ReserveExcess,
+        };
+        let expected = format!("{needed} pages for {length} tokens, {matched} of them matched");
+        self.find(tick, code, Some(request), None, &expected, &format!("{got} pages"));
+    }
+
+    fn taken(
+        &mut self,
+        tick: Tick,
+        server: Server,
+        request: RequestId,
+        first: Pages,
+        pages: &[PageId],
+    ) {
+        self.chances.add(Chance::Taken, pages.len() as u64);
+        let ordinals = (first.0..).map(Pages);
+        let ledger = self.ledger(server);
+        let violations: Vec<Violation> = ordinals
+            .zip(pages)
+            .filter_map(|(ordinal, &page)| ledger.take(page, request, ordinal))
+            .collect();
+        self.report(tick, Some(request), None, violations);
+    }
+
+    fn cached(&mut self, tick: Tick, server: Server, request: RequestId, pages: &[PageId]) {
+        let ledger = self.ledger(server);
+        let violations: Vec<Violation> =
+            pages.iter().filter_map(|&page| ledger.cache(page, request)).collect();
+        self.report(tick, Some(request), None, violations);
+    }
+
+    fn freed(&mut self, tick: Tick, server: Server, holder: Holder, pages: &[PageId]) {
+        self.chances.add(Chance::Freed, pages.len() as u64);
+        let ledger = self.ledger(server);
+        let violations: Vec<Violation> =
+            pages.iter().flat_map(|&page| ledger.free(page, holder)).collect();
+        let request = match holder {
+            Holder::Request(request) => Some(request),
+            Holder::Cache => None,
+        };
+        self.report(tick, request, None, violations);
+    }
+
+    fn queued(
+        &mut self,
+        part: Part,
+        source: Server,
+        target: Server,
+        source_pages: &[PageId],
+        target_pages: &[PageId],
+    ) {
+        let ledger = &self.ledgers[&source];
+        let key = (part.request, part.attempt, part.piece);
+        self.sources.entry(key).or_insert_with(|| Source {
+            pages: source_pages.iter().map(|&page| (page, ledger.epoch(page))).collect(),
+            parts_left: self.terms.ranks,
+        });
+        self.ledger(target).copy_queued(target_pages);
+        let copy = InFlight { source, target, target_pages: target_pages.to_vec() };
+        self.copies.insert(part, copy);
+        if let Some(transfer) = Known::transfer_of(&mut self.requests, part) {
+            transfer.copies_queued += 1;
+            transfer.last_queued |= part.last;
+        }
+    }
+
+    /// Reports source pages that were given back since the copy was queued.
+    fn check_source(&mut self, tick: Tick, part: Part) {
+        let source = self.copies[&part].source;
+        let key = (part.request, part.attempt, part.piece);
+        let ledger = &self.ledgers[&source];
+        let gone = self.sources[&key].pages.iter().find(|&&(page, epoch)| {
+            ledger.epoch(page) != epoch || ledger.owner(page) == Owner::Free
+        });
+        if let Some(&(page, _)) = gone {
+            let expected = format!("page {page} held until the copy of piece {} ends", part.piece);
+            let (request, rank) = (Some(part.request), Some(part.rank));
+            self.find(tick, Code::ReadFreed, request, rank, &expected, "given back before");
+        }
+    }
+
+    fn read(&mut self, tick: Tick, part: Part, writes: &[Write]) {
+        self.chances.add(Chance::Read, 1);
+        self.check_source(tick, part);
+        let Some(transfer) = Known::transfer_of(&mut self.requests, part) else { return };
+        let wrong = writes.iter().find(|write| !transfer.owns_content(write));
+        if let Some(write) = wrong {
+            let found = describe(write.content.map(|(stamp, _)| stamp));
+            let expected = format!("piece {} written before it is read", part.piece);
+            let (request, rank) = (Some(part.request), Some(part.rank));
+            self.find(tick, Code::ReadUnwritten, request, rank, &expected, &found);
+        }
+    }
+
+    fn landed(&mut self, tick: Tick, part: Part, writes: &[Write], memory: &[Memory]) {
+        self.chances.add(Chance::Landed, 1);
+        self.check_source(tick, part);
+        let copy = self.copies.remove(&part).expect("a copy lands once");
+        let key = (part.request, part.attempt, part.piece);
+        let source = self.sources.get_mut(&key).expect("its piece is known");
+        source.parts_left -= 1;
+        if source.parts_left == 0 {
+            self.sources.remove(&key);
+        }
+        let ledger = self.ledgers.get_mut(&copy.target).expect("facts name known servers");
+        ledger.copy_landed(&copy.target_pages);
+        let mut transfer = Known::transfer_of(&mut self.requests, part);
+        let (mut outside, mut twice) = (None, 0);
+        for write in writes {
+            match (ledger.owner(write.page), &mut transfer) {
+                (Owner::Request(owner, ordinal), Some(transfer)) if owner == part.request => {
+                    let memory = &memory[part.rank.index()];
+                    twice += transfer.wrote(part.rank, ordinal.0, write, memory);
+                }
+                (owner, _) => outside = outside.or(Some((write.page, owner))),
+            }
+        }
+        if let Some(transfer) = transfer {
+            transfer.copies_landed += 1;
+        }
+        let (request, rank) = (Some(part.request), Some(part.rank));
+        if let Some((page, owner)) = outside {
+            let found = format!("rows of page {page}, owned by {owner:?}");
+            let expected = "only rows of the request's own pages written";
+            self.find(tick, Code::PlacedOutside, request, rank, expected, &found);
+        }
+        if twice > 0 {
+            let found = format!("{twice} rows of piece {} written over with others", part.piece);
+            self.find(tick, Code::PlacedTwice, request, rank, "every row written once", &found);
+        }
+    }
+
+    fn activated(&mut self, tick: Tick, request: RequestId, table: &[PageId], memory: &[Memory]) {
+        self.chances.add(Chance::Activated, 1);
+        let transfer = self.transfer(request);
+        let (queued, landed) = (transfer.copies_queued, transfer.copies_landed);
+        let (last_queued, length, prefix) =
+            (transfer.last_queued, transfer.length, transfer.prefix);
+        if landed < queued || !last_queued {
+            let last = if last_queued { "the last piece is out" } else { "more pieces to come" };
+            let found = format!("{landed} of {queued} copies landed, {last}");
+            let expected = "every part landed";
+            self.find(tick, Code::ActivateEarly, Some(request), None, expected, &found);
+        }
+        let from = prefix.min(length);
+        let of_prefix = self.transfer(request).judge(table, memory, Tokens(0), from);
+        let sent = self.transfer(request).judge(table, memory, from, length);
+        self.rows_judged += sent.rows;
+        self.placed(tick, request, &of_prefix, "of the prefix at activation");
+        self.placed(tick, request, &sent, "sent, at activation");
+    }
+
+    fn finished(
+        &mut self,
+        tick: Tick,
+        request: RequestId,
+        table: &[PageId],
+        stored: Tokens,
+        memory: &[Memory],
+    ) {
+        let transfer = self.transfer(request);
+        // Rows past the prompt were written by decode's own steps.
+        let length = transfer.length;
+        transfer.wrote_positions(length, stored);
+        let verdict = transfer.judge(table, memory, Tokens(0), stored);
+        self.placed(tick, request, &verdict, "at the end of the output");
+    }
+
+    /// Reports a verdict, each code once a transfer.
+    fn placed(&mut self, tick: Tick, request: RequestId, verdict: &Verdict, when: &str) {
+        for (code, wrong) in verdict.by_code() {
+            let Some((position, held)) = wrong.first else {
+                continue;
+            };
+            if !self.transfer(request).told.insert(code) {
+                continue;
+            }
+            let rank = Rank(position.0 % self.terms.ranks);
+            let expected = format!("position {position} in its row");
+            let found =
+                format!("{} there; {} of {} rows {when}", describe(held), wrong.rows, verdict.rows);
+            self.find(tick, code, Some(request), Some(rank), &expected, &found);
+        }
+    }
+
+    fn ended(&mut self, request: RequestId, _outcome: Outcome) {
+        self.progress.ended(request);
+        // Copies may still be on their way; they find no transfer and so count as outside.
+        self.known(request).transfer = None;
+    }
+}
+
+fn describe(held: Option<crate::pool::memory::Stamp>) -> String {
+    match held {
+        Some(stamp) => format!(
+            "position {} of history {}, written for request {} at tick {}",
+            stamp.position, stamp.chain.0, stamp.writer, stamp.written
+        ),
+        None => "nothing ever written".to_owned(),
+    }
+}

@@ -1,0 +1,257 @@
+//! A ledger of its own of who owns each page of one pool, fed with every move.
+//!
+//! Every page has exactly one owner. The pool's and the cache's own counts are compared with the
+//! ledger's whenever they are stated.
+
+use super::fact::Holder;
+use crate::finding::Code;
+use crate::units::{PageId, Pages, RequestId};
+
+/// Who owns a page.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Owner {
+    /// The allocator.
+    Free,
+    /// A request, at this ordinal of its table.
+    Request(RequestId, Pages),
+    /// The prefix cache.
+    Cache,
+}
+
+impl Owner {
+    fn is(self, holder: Holder) -> bool {
+        match (self, holder) {
+            (Owner::Request(owner, _), Holder::Request(request)) => owner == request,
+            (Owner::Cache, Holder::Cache) => true,
+            (Owner::Free | Owner::Request(..) | Owner::Cache, _) => false,
+        }
+    }
+}
+
+/// One page's line in the ledger.
+#[derive(Clone, Copy)]
+struct Line {
+    owner: Owner,
+    /// How often the page was given back: tells a later owner's page from an earlier one's.
+    epoch: u32,
+    /// Copies on their way into the page.
+    inbound: u32,
+}
+
+/// The ledger of one pool.
+pub(super) struct Ledger {
+    lines: Vec<Line>,
+    free: u32,
+    cached: u32,
+    /// The last drift reported, so that a standing one is reported once.
+    drift: (i64, i64),
+}
+
+/// A violation: code, page, what should have been and what was.
+pub(super) struct Violation {
+    pub(super) code: Code,
+    pub(super) expected: String,
+    pub(super) found: String,
+}
+
+impl Violation {
+    fn new(code: Code, expected: impl Into<String>, found: impl Into<String>) -> Violation {
+        Violation { code, expected: expected.into(), found: found.into() }
+    }
+}
+
+impl Ledger {
+    /// The ledger of a pool of `pages` free pages; page 0 is nobody's.
+    pub(super) fn new(pages: Pages) -> Ledger {
+        let line = Line { owner: Owner::Free, epoch: 0, inbound: 0 };
+        Ledger { lines: vec![line; pages.index() + 1], free: pages.0, cached: 0, drift: (0, 0) }
+    }
+
+    pub(super) fn owner(&self, page: PageId) -> Owner {
+        self.lines[page.index()].owner
+    }
+
+    pub(super) fn epoch(&self, page: PageId) -> u32 {
+        self.lines[page.index()].epoch
+    }
+
+    fn set(&mut self, page: PageId, owner: Owner) {
+        let line = &mut self.lines[page.index()];
+        match line.owner {
+            Owner::Free => self.free -= 1,
+            Owner::Cache => self.cached -= 1,
+            Owner::Request(..) => {}
+        }
+        match owner {
+            Owner::Free => self.free += 1,
+            Owner::Cache => self.cached += 1,
+            Owner::Request(..) => {}
+        }
+        line.owner = owner;
+    }
+
+    /// The allocator handed `page` to `request`.
+    pub(super) fn take(
+        &mut self,
+        page: PageId,
+        request: RequestId,
+        ordinal: Pages,
+    ) -> Option<Violation> {
+        let before = self.owner(page);
+        self.set(page, Owner::Request(request, ordinal));
+        (before != Owner::Free).then(|| {
+            Violation::new(
+                Code::PageTwoOwners,
+                format!("page {page} free when handed out"),
+                format!("held by {}", describe(before)),
+            )
+        })
+    }
+
+    /// `request` gave `page` to the prefix cache.
+    pub(super) fn cache(&mut self, page: PageId, request: RequestId) -> Option<Violation> {
+        let before = self.owner(page);
+        self.set(page, Owner::Cache);
+        (!before.is(Holder::Request(request))).then(|| {
+            Violation::new(
+                Code::PageTwoOwners,
+                format!("page {page} held by request {request} when it enters the cache"),
+                describe(before),
+            )
+        })
+    }
+
+    /// `holder` gave `page` back.
+    pub(super) fn free(&mut self, page: PageId, holder: Holder) -> Vec<Violation> {
+        let before = self.owner(page);
+        let mut violations = Vec::new();
+        if before == Owner::Free {
+            violations.push(Violation::new(
+                Code::PageFreedTwice,
+                format!("page {page} held by {}", describe_holder(holder)),
+                "free already",
+            ));
+        } else if !before.is(holder) {
+            violations.push(Violation::new(
+                Code::PageTwoOwners,
+                format!("page {page} held by {} that gives it back", describe_holder(holder)),
+                describe(before),
+            ));
+        }
+        let inbound = self.lines[page.index()].inbound;
+        if inbound > 0 {
+            violations.push(Violation::new(
+                Code::PageFreedInFlight,
+                format!("no copy into page {page} on its way when it is given back"),
+                format!("{inbound} on their way"),
+            ));
+        }
+        self.set(page, Owner::Free);
+        self.lines[page.index()].epoch += 1;
+        violations
+    }
+
+    pub(super) fn copy_queued(&mut self, pages: &[PageId]) {
+        for page in pages {
+            self.lines[page.index()].inbound += 1;
+        }
+    }
+
+    pub(super) fn copy_landed(&mut self, pages: &[PageId]) {
+        for page in pages {
+            self.lines[page.index()].inbound -= 1;
+        }
+    }
+
+    /// Compares the books of the pool and its cache with the ledger.
+    pub(super) fn books(
+        &mut self,
+        free: Pages,
+        evictable: Pages,
+        protected: Pages,
+    ) -> Option<Violation> {
+        let cached = i64::from(evictable.0) + i64::from(protected.0);
+        let drift = (i64::from(free.0) - i64::from(self.free), cached - i64::from(self.cached));
+        if drift == std::mem::replace(&mut self.drift, drift) || drift == (0, 0) {
+            return None;
+        }
+        Some(Violation::new(
+            Code::CountDrift,
+            format!("{} pages free, {} cached", self.free, self.cached),
+            format!(
+                "{free} free, {evictable} evictable + {protected} protected: off by {}",
+                drift.0 + drift.1
+            ),
+        ))
+    }
+
+    /// Pages still held by requests, at the end of everything.
+    pub(super) fn held(&self) -> impl Iterator<Item = (PageId, RequestId)> {
+        (0..).zip(&self.lines).filter_map(|(page, line)| match line.owner {
+            Owner::Request(request, _) => Some((PageId(page), request)),
+            Owner::Free | Owner::Cache => None,
+        })
+    }
+}
+
+fn describe(owner: Owner) -> String {
+    match owner {
+        Owner::Free => "nobody".to_owned(),
+        Owner::Request(request, _) => format!("request {request}"),
+        Owner::Cache => "the cache".to_owned(),
+    }
+}
+
+fn describe_holder(holder: Holder) -> String {
+    match holder {
+        Holder::Request(request) => format!("request {request}"),
+        Holder::Cache => "the cache".to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const A: RequestId = RequestId(0);
+    const B: RequestId = RequestId(1);
+    const PAGE: PageId = PageId(1);
+
+    fn codes(violations: impl IntoIterator<Item = Violation>) -> Vec<Code> {
+        violations.into_iter().map(|violation| violation.code).collect()
+    }
+
+    #[test]
+    fn a_page_that_goes_round_leaves_nothing() {
+        let mut ledger = Ledger::new(Pages(2));
+        assert_eq!(codes(ledger.take(PAGE, A, Pages(0))), []);
+        assert_eq!(codes(ledger.books(Pages(1), Pages(0), Pages(0))), []);
+        assert_eq!(codes(ledger.cache(PAGE, A)), []);
+        assert_eq!(codes(ledger.books(Pages(1), Pages(0), Pages(1))), []);
+        assert_eq!(codes(ledger.free(PAGE, Holder::Cache)), []);
+        assert_eq!(codes(ledger.books(Pages(2), Pages(0), Pages(0))), []);
+        assert_eq!(ledger.held().count(), 0);
+    }
+
+    #[test]
+    fn each_violation_has_its_code() {
+        let mut ledger = Ledger::new(Pages(2));
+        assert_eq!(codes(ledger.free(PAGE, Holder::Request(A))), [Code::PageFreedTwice]);
+        ledger.take(PAGE, A, Pages(0));
+        assert_eq!(codes(ledger.take(PAGE, B, Pages(0))), [Code::PageTwoOwners]);
+        assert_eq!(codes(ledger.free(PAGE, Holder::Request(A))), [Code::PageTwoOwners]);
+        ledger.take(PAGE, B, Pages(0));
+        ledger.copy_queued(&[PAGE]);
+        assert_eq!(codes(ledger.free(PAGE, Holder::Request(B))), [Code::PageFreedInFlight]);
+    }
+
+    #[test]
+    fn a_standing_drift_is_reported_once_and_in_pages() {
+        let mut ledger = Ledger::new(Pages(4));
+        let drift = ledger.books(Pages(5), Pages(0), Pages(0)).unwrap();
+        assert_eq!(drift.code, Code::CountDrift);
+        assert!(drift.found.ends_with("off by 1"), "{}", drift.found);
+        assert!(ledger.books(Pages(5), Pages(0), Pages(0)).is_none());
+        assert!(ledger.books(Pages(4), Pages(0), Pages(0)).is_none());
+    }
+}

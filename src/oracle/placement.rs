@@ -1,0 +1,451 @@
+//! Every row of a transfer against the definition.
+//!
+//! The definition, in the oracle's own words: position p of a sequence is rank p mod N's row number
+//! p div N, which is row (p div N) mod P of the page at ordinal (p div N) div P of the request's
+//! table. A row is right when it holds the KV of its position's token, and, beyond the cache's own
+//! match, when it was written for this request.
+//!
+//! [`Transfer::judge`] works by extents; [`Transfer::fate`] is the same for one row, and a test holds
+//! one against the other.
+
+use std::collections::BTreeSet;
+use std::rc::Rc;
+
+use super::fact::Write;
+use crate::finding::Code;
+use crate::pool::memory::{Extent, Memory, Stamp};
+use crate::prompt::Sequence;
+use crate::units::{PageId, Rank, Tokens};
+
+/// The striping as the oracle counts it.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Stripes {
+    /// Rows of a physical page.
+    pub(super) page: u32,
+    /// Number of ranks.
+    pub(super) ranks: u32,
+}
+
+impl Stripes {
+    /// Positions of a page over all ranks.
+    pub(super) fn page_positions(self) -> u32 {
+        self.page * self.ranks
+    }
+
+    /// Pages that `length` positions need.
+    pub(super) fn pages(self, length: Tokens) -> u32 {
+        let whole = length.0 / self.page_positions();
+        whole + u32::from(!length.0.is_multiple_of(self.page_positions()))
+    }
+}
+
+/// What became of one position.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Fate {
+    Right,
+    Missing,
+    Shifted,
+    Foreign,
+}
+
+/// What became of a stretch of positions.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct Verdict {
+    /// Positions compared.
+    pub(super) rows: u64,
+    /// Wrong ones by fate: how many, and the first with what its row holds.
+    pub(super) missing: Wrong,
+    pub(super) shifted: Wrong,
+    pub(super) foreign: Wrong,
+}
+
+/// Positions of one wrong fate.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct Wrong {
+    pub(super) rows: u64,
+    pub(super) first: Option<(Tokens, Option<Stamp>)>,
+}
+
+impl Verdict {
+    fn add(&mut self, fate: Fate, position: Tokens, held: Option<Stamp>) {
+        let wrong = match fate {
+            Fate::Right => return,
+            Fate::Missing => &mut self.missing,
+            Fate::Shifted => &mut self.shifted,
+            Fate::Foreign => &mut self.foreign,
+        };
+        wrong.rows += 1;
+        // By lowest position, whichever rank is looked at first.
+        if wrong.first.is_none_or(|(first, _)| position < first) {
+            wrong.first = Some((position, held));
+        }
+    }
+
+    /// The wrong fates under their codes.
+    pub(super) fn by_code(&self) -> [(Code, &Wrong); 3] {
+        [
+            (Code::PlacedMissing, &self.missing),
+            (Code::PlacedShifted, &self.shifted),
+            (Code::PlacedForeign, &self.foreign),
+        ]
+    }
+}
+
+/// Local rows of a rank that were written, as ordered disjoint spans of row numbers.
+#[derive(Clone, Debug, Default)]
+struct Spans(Vec<(u32, u32)>);
+
+impl Spans {
+    fn contains(&self, row: u32) -> bool {
+        self.reach(row) > 0
+    }
+
+    /// How many rows from `row` on are all written.
+    fn reach(&self, row: u32) -> u32 {
+        let index = self.0.partition_point(|span| span.1 <= row);
+        self.0.get(index).filter(|span| span.0 <= row).map_or(0, |span| span.1 - row)
+    }
+
+    fn meets(&self, start: u32, end: u32) -> bool {
+        let index = self.0.partition_point(|span| span.1 <= start);
+        self.0.get(index).is_some_and(|span| span.0 < end)
+    }
+
+    fn add(&mut self, mut start: u32, mut end: u32) {
+        match self.0.last_mut() {
+            Some(last) if last.1 == start => last.1 = end,
+            Some(last) if last.1 > start => {
+                let from = self.0.partition_point(|span| span.1 < start);
+                let to = self.0.partition_point(|span| span.0 <= end);
+                if let Some(touched) = self.0.get(from..to).filter(|touched| !touched.is_empty()) {
+                    start = start.min(touched[0].0);
+                    end = end.max(touched[touched.len() - 1].1);
+                }
+                self.0.splice(from..to, [(start, end)]);
+            }
+            Some(_) | None => self.0.push((start, end)),
+        }
+    }
+}
+
+/// One transfer of a request, as the oracle follows it.
+pub(super) struct Transfer {
+    /// Which transfer of its request, from 0.
+    pub(super) attempt: u32,
+    pub(super) text: Rc<Sequence>,
+    /// Positions that must be stored when it is complete.
+    pub(super) length: Tokens,
+    /// What decode told prefill that it has.
+    pub(super) prefix: Tokens,
+    /// Positions in the cache's own pages.
+    pub(super) matched: Tokens,
+    /// Whether the cache's own pages held what their key says when they were matched.
+    pub(super) match_right: bool,
+    pub(super) copies_queued: u32,
+    pub(super) copies_landed: u32,
+    pub(super) last_queued: bool,
+    /// Codes that the request was already found under, so that it counts once for each.
+    pub(super) told: BTreeSet<Code>,
+    stripes: Stripes,
+    written: Vec<Spans>,
+}
+
+impl Transfer {
+    pub(super) fn new(
+        stripes: Stripes,
+        text: Rc<Sequence>,
+        length: Tokens,
+        prefix: Tokens,
+        matched: Tokens,
+    ) -> Transfer {
+        Transfer {
+            attempt: 0,
+            text,
+            length,
+            prefix,
+            matched,
+            match_right: true,
+            copies_queued: 0,
+            copies_landed: 0,
+            last_queued: false,
+            told: BTreeSet::new(),
+            stripes,
+            written: vec![Spans::default(); stripes.ranks as usize],
+        }
+    }
+
+    /// Notes that `len` rows from `start` on of the page at `ordinal` were written on `rank`. Returns
+    /// how many of them had been written before with something else.
+    pub(super) fn wrote(
+        &mut self,
+        rank: Rank,
+        ordinal: u32,
+        write: &Write,
+        memory: &Memory,
+    ) -> u64 {
+        let spans = &mut self.written[rank.index()];
+        let first = ordinal * self.stripes.page + write.start;
+        let mut twice = 0;
+        if spans.meets(first, first + write.len) {
+            let new = write.extent();
+            for row in 0..write.len {
+                let offset = write.start + row;
+                let held = memory.row(write.page, offset).map(|held| (held.chain, held.position));
+                let comes = new.map(|new| new.at(offset)).map(|new| (new.chain, new.position));
+                twice += u64::from(spans.contains(first + row) && held != comes);
+            }
+        }
+        spans.add(first, first + write.len);
+        twice
+    }
+
+    /// Notes positions `from..to` as written for this request on every rank.
+    pub(super) fn wrote_positions(&mut self, from: Tokens, to: Tokens) {
+        for (rank, spans) in (0..).zip(&mut self.written) {
+            // The first local row of a position not before `at`.
+            let local = |at: Tokens| at.0.saturating_sub(rank).div_ceil(self.stripes.ranks);
+            if local(from) < local(to) {
+                spans.add(local(from), local(to));
+            }
+        }
+    }
+
+    /// Whether what a copy read is KV of this request's tokens throughout.
+    pub(super) fn owns_content(&self, write: &Write) -> bool {
+        write.content.is_some_and(|(stamp, step)| {
+            let last = Tokens(stamp.position.0 + (write.len - 1) * step);
+            stamp.is_of(&self.text) && Stamp { position: last, ..stamp }.is_of(&self.text)
+        })
+    }
+
+    /// What became of `position`, whose row holds `held`.
+    fn fate(&self, position: Tokens, held: Option<Stamp>) -> Fate {
+        let expected = self.text.chain_at(position);
+        let content_right =
+            held.is_some_and(|held| held.position == position && Some(held.chain) == expected);
+        let (rank, local) = (position.0 % self.stripes.ranks, position.0 / self.stripes.ranks);
+        if position < self.matched {
+            if content_right || !self.match_right {
+                return Fate::Right;
+            }
+        } else if !self.written[rank as usize].contains(local) {
+            return Fate::Missing;
+        }
+        match held {
+            Some(_) if content_right => Fate::Right,
+            Some(held) if held.is_of(&self.text) => Fate::Shifted,
+            Some(_) => Fate::Foreign,
+            None => Fate::Missing,
+        }
+    }
+
+    /// Judges positions `from..to` of the sequence stored in `table`, `memory` being that of each
+    /// rank. A page that the table lacks holds nothing.
+    pub(super) fn judge(
+        &self,
+        table: &[PageId],
+        memory: &[Memory],
+        from: Tokens,
+        to: Tokens,
+    ) -> Verdict {
+        let mut verdict = Verdict::default();
+        let ordinals = from.0 / self.stripes.page_positions()..self.stripes.pages(to);
+        for ordinal in ordinals {
+            let page = table.get(ordinal as usize).copied();
+            for (rank, memory) in (0..).zip(memory) {
+                let extents = page.map_or(&[][..], |page| memory.page(page));
+                self.judge_page(extents, Rank(rank), ordinal, from, to, &mut verdict);
+            }
+        }
+        verdict
+    }
+
+    /// Judges the rows of one physical page that store positions of `from..to`.
+    fn judge_page(
+        &self,
+        extents: &[Extent],
+        rank: Rank,
+        ordinal: u32,
+        from: Tokens,
+        to: Tokens,
+        verdict: &mut Verdict,
+    ) {
+        let Stripes { page, ranks } = self.stripes;
+        let first = ordinal * page;
+        let position = |offset: u32| Tokens((first + offset) * ranks + rank.0);
+        let offset_of = |at: Tokens| {
+            at.0.saturating_sub(rank.0).div_ceil(ranks).saturating_sub(first).min(page)
+        };
+        let (mut offset, end) = (offset_of(from), offset_of(to));
+        verdict.rows += u64::from(end.saturating_sub(offset));
+        for extent in extents {
+            while offset < end.min(extent.start) {
+                verdict.add(self.fate(position(offset), None), position(offset), None);
+                offset += 1;
+            }
+            let Some(extent) = extent.within(offset, end) else {
+                continue;
+            };
+            offset += self.right_rows(&extent, position(offset));
+            while offset < extent.end() {
+                let held = Some(extent.at(offset));
+                verdict.add(self.fate(position(offset), held), position(offset), held);
+                offset += 1;
+            }
+        }
+        while offset < end {
+            verdict.add(self.fate(position(offset), None), position(offset), None);
+            offset += 1;
+        }
+    }
+
+    /// How many rows from the start of `extent`, the first of which stores `position`, are right by
+    /// the extent's own constants: a lower bound, without a look at single rows.
+    fn right_rows(&self, extent: &Extent, position: Tokens) -> u32 {
+        let Stripes { ranks, .. } = self.stripes;
+        let in_step = extent.len == 1 || extent.step == ranks;
+        if !in_step || extent.stamp.position != position {
+            return 0;
+        }
+        let Some(segment) = self.text.segments_from(position).first() else {
+            return 0;
+        };
+        if segment.chain != extent.stamp.chain {
+            return 0;
+        }
+        let of_segment = (segment.end.0 - position.0).div_ceil(ranks);
+        // The match ends with a page, so a page lies before it or behind it as a whole.
+        let of_request = if position < self.matched {
+            extent.len
+        } else {
+            self.written[(position.0 % ranks) as usize].reach(position.0 / ranks)
+        };
+        extent.len.min(of_segment).min(of_request)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::layout::Layout;
+    use crate::prompt::{ChainId, Chains, ContentId, Run};
+    use crate::units::{RequestId, Tick};
+
+    const ME: RequestId = RequestId(7);
+
+    fn write(page: u32, start: u32, len: u32, chain: ChainId, position: u32, step: u32) -> Write {
+        let stamp = Stamp { chain, position: Tokens(position), written: Tick(1), writer: ME };
+        Write { page: PageId(page), start, len, content: Some((stamp, step)) }
+    }
+
+    proptest! {
+        /// The law that ties the oracle's arithmetic to the simulation's.
+        #[test]
+        fn the_definition_agrees_with_the_layout(page in 1u32..9, ranks in 1u32..9, p in 0u32..400) {
+            let layout = Layout::striped(page, ranks).unwrap();
+            let stripes = Stripes { page, ranks };
+            prop_assert_eq!(layout.owner(Tokens(p)).0, p % ranks);
+            prop_assert_eq!(layout.local_index(Tokens(p)), p / ranks);
+            prop_assert_eq!(layout.pages_needed(Tokens(p)).0, stripes.pages(Tokens(p)));
+        }
+
+        #[test]
+        fn judging_by_extents_equals_judging_row_by_row(
+            page in 1u32..5, ranks in 1u32..4, runs in proptest::collection::vec(1u32..12, 1..4),
+            matched_pages in 0u32..2, match_right: bool, from in 0u32..30,
+            writes in proptest::collection::vec(
+                (0u32..4, 0u32..3, 0u32..4, 1u32..4, 0u32..5, 0u32..40, 1u32..4, any::<bool>(),
+                 any::<bool>()),
+                0..40,
+            ),
+        ) {
+            let mut chains = Chains::default();
+            let text = Rc::new(chains.sequence(
+                0,
+                (0..).zip(&runs).map(|(id, &len)| Run::whole(ContentId(id), Tokens(len))),
+            ));
+            let stripes = Stripes { page, ranks };
+            let (length, v) = (text.len(), page * ranks);
+            let table: Vec<PageId> = (1..4).map(PageId).collect();
+            let length = length.min(Tokens(v * 3));
+            let matched = Tokens(matched_pages * v).min(length);
+            let mut transfer =
+                Transfer::new(stripes, Rc::clone(&text), length, matched, matched);
+            transfer.match_right = match_right;
+            let mut memory: Vec<_> = (0..ranks).map(|_| Memory::new(4)).collect();
+            for (rank, ordinal, start, len, chain, position, step, right, told) in writes {
+                let (rank, start) = (rank % ranks, start % page);
+                let len = len.min(page - start);
+                let home = (ordinal * page + start) * ranks + rank;
+                let mut write = write(ordinal + 1, start, len, ChainId(chain), position, step);
+                if right && let Some(chain) = text.chain_at(Tokens(home)) {
+                    write.content = Some((
+                        Stamp { chain, position: Tokens(home), written: Tick(1), writer: ME },
+                        ranks,
+                    ));
+                }
+                if told {
+                    transfer.wrote(Rank(rank), ordinal, &write, &memory[rank as usize]);
+                } else if let Some((stamp, _)) = &mut write.content {
+                    stamp.writer = RequestId(8);
+                }
+                memory[rank as usize].write(write.page, write.extent().unwrap());
+            }
+            let from = Tokens(from).min(length);
+            let mut by_row = Verdict::default();
+            for position in (from.0..length.0).map(Tokens) {
+                let (rank, local) = (position.0 % ranks, position.0 / ranks);
+                let id = table[(local / page) as usize];
+                let held = memory[rank as usize].row(id, local % page);
+                by_row.rows += 1;
+                by_row.add(transfer.fate(position, held), position, held);
+            }
+            prop_assert_eq!(transfer.judge(&table, &memory, from, length), by_row);
+        }
+
+        #[test]
+        fn spans_remember_every_row(adds in proptest::collection::vec((0u32..30, 1u32..6), 0..20)) {
+            let mut spans = Spans::default();
+            let mut plain = [false; 40];
+            for (start, len) in adds {
+                let meets = (start..start + len).any(|row| plain[row as usize]);
+                prop_assert_eq!(spans.meets(start, start + len), meets);
+                spans.add(start, start + len);
+                plain[start as usize..(start + len) as usize].fill(true);
+                for row in 0..40 {
+                    prop_assert_eq!(spans.contains(row), plain[row as usize]);
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn one_flipped_stamp_is_found() {
+        let mut chains = Chains::default();
+        let text = Rc::new(chains.sequence(0, [Run::whole(ContentId(1), Tokens(16))]));
+        let stripes = Stripes { page: 4, ranks: 2 };
+        let none = Tokens(0);
+        let mut transfer = Transfer::new(stripes, Rc::clone(&text), Tokens(16), none, none);
+        let mut memory = vec![Memory::new(2), Memory::new(2)];
+        let table = [PageId(1), PageId(2)];
+        let chain = text.chain_at(none).unwrap();
+        for rank in 0..2 {
+            for ordinal in 0..2 {
+                let position = ordinal * 8 + rank;
+                let write = write(ordinal + 1, 0, 4, chain, position, 2);
+                transfer.wrote(Rank(rank), ordinal, &write, &memory[rank as usize]);
+                memory[rank as usize].write(write.page, write.extent().unwrap());
+            }
+        }
+        let clean = Verdict { rows: 16, ..Verdict::default() };
+        assert_eq!(transfer.judge(&table, &memory, none, Tokens(16)), clean);
+        let mut flipped = memory[1].row(PageId(2), 2).unwrap();
+        flipped.position = Tokens(3);
+        memory[1].write(PageId(2), Extent { start: 2, len: 1, stamp: flipped, step: 1 });
+        let verdict = transfer.judge(&table, &memory, none, Tokens(16));
+        assert_eq!(verdict.shifted.first, Some((Tokens(13), Some(flipped))));
+        assert_eq!((verdict.missing.rows, verdict.shifted.rows, verdict.foreign.rows), (0, 1, 0));
+    }
+}

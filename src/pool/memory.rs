@@ -1,0 +1,222 @@
+//! What each row of a pool holds, as stamps: whose KV, of which position, written when and for whom.
+//!
+//! Rows of a page that continue each other are one [`Extent`], so a page costs its few extents and
+//! not its rows. Giving a page back does not clear it: a stale row keeps its old stamp, as real
+//! memory does.
+
+use crate::prompt::{ChainId, Sequence};
+use crate::units::{PageId, RequestId, Tick, Tokens};
+
+/// What one row holds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Stamp {
+    /// The history of the token whose KV it is.
+    pub chain: ChainId,
+    /// The token's position.
+    pub position: Tokens,
+    /// When the row was written.
+    pub written: Tick,
+    /// For which request.
+    pub writer: RequestId,
+}
+
+impl Stamp {
+    /// Whether this is the KV of `sequence` at the stamp's own position.
+    pub fn is_of(&self, sequence: &Sequence) -> bool {
+        sequence.chain_at(self.position) == Some(self.chain)
+    }
+}
+
+/// Consecutive rows of one page whose stamps differ by a constant step of position only.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Extent {
+    /// The first row's offset in its page.
+    pub start: u32,
+    /// Number of rows, at least 1.
+    pub len: u32,
+    /// The first row's stamp.
+    pub stamp: Stamp,
+    /// How much the position rises from row to row.
+    pub step: u32,
+}
+
+impl Extent {
+    /// The offset after the last row.
+    pub fn end(&self) -> u32 {
+        self.start + self.len
+    }
+
+    /// The stamp of the row at `offset` of the page, which must be inside.
+    pub fn at(&self, offset: u32) -> Stamp {
+        let position = Tokens(self.stamp.position.0 + (offset - self.start) * self.step);
+        Stamp { position, ..self.stamp }
+    }
+
+    /// The part of this extent within `start..end`, if any.
+    pub fn within(&self, start: u32, end: u32) -> Option<Extent> {
+        let (start, end) = (start.max(self.start), end.min(self.end()));
+        (start < end).then(|| Extent { start, len: end - start, stamp: self.at(start), ..*self })
+    }
+
+    /// Takes `next` in if it continues this extent.
+    fn join(&mut self, next: &Extent) -> bool {
+        let alike = Stamp { position: next.stamp.position, ..self.stamp } == next.stamp;
+        let position = self.stamp.position.0;
+        // A single row has no step of its own yet.
+        let step = match self.len {
+            1 => next.stamp.position.0.wrapping_sub(position),
+            _ => self.step,
+        };
+        let continues = position.wrapping_add(self.len.wrapping_mul(step)) == next.stamp.position.0;
+        let joined = self.end() == next.start
+            && alike
+            && continues
+            && next.stamp.position.0 > position
+            && (next.len == 1 || next.step == step);
+        if joined {
+            self.step = step;
+            self.len += next.len;
+        }
+        joined
+    }
+}
+
+/// The rows of one pool on one rank. Page 0 exists, too: the planner may be told to write there.
+pub struct Memory {
+    pages: Vec<Vec<Extent>>,
+}
+
+impl Memory {
+    /// Memory of pages 0..=`pages`, with nothing written.
+    pub fn new(pages: u32) -> Memory {
+        Memory { pages: vec![Vec::new(); pages as usize + 1] }
+    }
+
+    /// The written rows of `page`, in order.
+    pub fn page(&self, page: PageId) -> &[Extent] {
+        &self.pages[page.index()]
+    }
+
+    /// What the row at `offset` of `page` holds; `None` if it was never written.
+    pub fn row(&self, page: PageId, offset: u32) -> Option<Stamp> {
+        let extents = self.page(page);
+        let index = extents.partition_point(|extent| extent.end() <= offset);
+        extents.get(index).filter(|extent| extent.start <= offset).map(|extent| extent.at(offset))
+    }
+
+    /// Writes the rows of `new` in `page`, over whatever they held.
+    pub fn write(&mut self, page: PageId, new: Extent) {
+        let extents = &mut self.pages[page.index()];
+        let (start, end) = (new.start, new.end());
+        // The two usual cases: a page written from its start, and rows added behind the last.
+        match extents.last_mut() {
+            Some(last) if last.end() <= start => {
+                if !last.join(&new) {
+                    extents.push(new);
+                }
+                return;
+            }
+            Some(last) if start == 0 && last.end() <= end => {
+                extents.clear();
+                extents.push(new);
+                return;
+            }
+            Some(_) | None => {}
+        }
+        let at = Self::clear_rows(extents, start, end);
+        if at > 0 && extents[at - 1].join(&new) {
+            Self::join_behind(extents, at - 1);
+        } else {
+            extents.insert(at, new);
+            Self::join_behind(extents, at);
+        }
+    }
+
+    /// Makes `len` rows from `start` on as if never written.
+    pub fn erase(&mut self, page: PageId, start: u32, len: u32) {
+        Self::clear_rows(&mut self.pages[page.index()], start, start + len);
+    }
+
+    /// Removes rows `start..end` and says where an extent of them would be inserted.
+    fn clear_rows(extents: &mut Vec<Extent>, start: u32, end: u32) -> usize {
+        let from = extents.partition_point(|extent| extent.end() <= start);
+        let to = extents.partition_point(|extent| extent.start < end);
+        if from >= to {
+            return from;
+        }
+        let before = extents[from].within(0, start);
+        let after = extents[to - 1].within(end, u32::MAX);
+        extents.splice(from..to, before.into_iter().chain(after));
+        from + usize::from(before.is_some())
+    }
+
+    fn join_behind(extents: &mut Vec<Extent>, at: usize) {
+        if let Some(next) = extents.get(at + 1).copied()
+            && extents[at].join(&next)
+        {
+            extents.remove(at + 1);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn extent(start: u32, len: u32, chain: u32, position: u32, step: u32) -> Extent {
+        let stamp = Stamp {
+            chain: ChainId(chain),
+            position: Tokens(position),
+            written: Tick(1),
+            writer: RequestId(0),
+        };
+        Extent { start, len, stamp, step }
+    }
+
+    proptest! {
+        #[test]
+        fn every_row_holds_what_was_written_to_it_last(
+            writes in proptest::collection::vec(
+                (0u32..16, 1u32..9, 0u32..2, 0u32..40, 1u32..4, any::<bool>()), 1..20,
+            ),
+        ) {
+            let mut memory = Memory::new(1);
+            let mut plain = [None; 32];
+            for (start, len, chain, position, step, erase) in writes {
+                let new = extent(start, len, chain, position, step);
+                if erase {
+                    memory.erase(PageId(1), start, len);
+                } else {
+                    memory.write(PageId(1), new);
+                }
+                for row in start..start + len {
+                    plain[row as usize] = (!erase).then(|| new.at(row));
+                }
+                for (row, &expected) in plain.iter().enumerate() {
+                    let row = u32::try_from(row).unwrap();
+                    prop_assert_eq!(memory.row(PageId(1), row), expected);
+                }
+                let extents = memory.page(PageId(1));
+                prop_assert!(extents.windows(2).all(|pair| pair[0].end() <= pair[1].start));
+                prop_assert!(extents.iter().all(|extent| extent.len > 0));
+            }
+        }
+    }
+
+    #[test]
+    fn a_page_filled_in_pieces_is_one_extent() {
+        let mut memory = Memory::new(1);
+        // Stale rows of an earlier owner are under it.
+        memory.write(PageId(1), extent(0, 64, 9, 1_000, 1));
+        for piece in 0..8 {
+            memory.write(PageId(1), extent(piece * 8, 8, 0, 5 + piece * 64, 8));
+        }
+        assert_eq!(memory.page(PageId(1)), [extent(0, 64, 0, 5, 8)]);
+        for row in 0..4 {
+            memory.write(PageId(0), extent(row, 1, 0, row * 8, 1));
+        }
+        assert_eq!(memory.page(PageId(0)), [extent(0, 4, 0, 0, 8)]);
+    }
+}
