@@ -5,7 +5,12 @@
 //! cache `policy`. The model's answer is written in the same JSON shape and compared as a whole, so
 //! that no recorded number goes unread.
 
+mod alloc;
 mod plan;
+mod radix;
+#[cfg(test)]
+mod recorded;
+mod replay;
 
 use std::fmt;
 
@@ -60,9 +65,8 @@ pub fn check_line(line: &str) -> Result<Format, LineError> {
     let format = recognise(line)?;
     match format {
         Format::Plan => plan::check(line)?,
-        Format::Alloc | Format::Radix => {
-            return Err(malformed("this build replays planner vectors only"));
-        }
+        Format::Alloc => alloc::check(line)?,
+        Format::Radix => radix::check(line)?,
     }
     Ok(format)
 }

@@ -2,7 +2,7 @@
 //!
 //! A [`Pool`] hands out whole pages, 1..=pages, of whatever size its server allocates (physical pages
 //! on prefill, virtual ones on decode). Which free page comes next is decided by its
-//! [`FreeOrder`](order::FreeOrder). The pool obeys, as the real allocators do: it never asks who owns
+//! [`FreeOrder`]. The pool obeys, as the real allocators do: it never asks who owns
 //! a page, so a page can be given back twice and is then handed out twice. An oracle watches.
 
 pub mod memory;
