@@ -15,6 +15,7 @@ use crate::prompt::ContentId;
 use crate::units::{RequestId, Tick, Tokens};
 
 pub mod file;
+pub mod lint;
 pub mod validate;
 
 /// The version of the scenario format that this release reads and writes.
