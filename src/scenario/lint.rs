@@ -1,9 +1,9 @@
 //! Whether a configuration is sound, and why not.
 //!
-//! An *objection* names a switch whose variant can lead to a defect in this scenario. No objection is
-//! a claim: this scenario can have no defect. Many variants are harmless where nothing makes them
-//! act, so each is judged together with the rest of the configuration. Where the requests cannot be
-//! told in advance, the lint objects.
+//! An *objection* names a switch whose variant can lead to a defect in this scenario. No objection
+//! is a claim: this scenario can have no defect. Many variants are harmless where nothing makes
+//! them act, so each is judged together with the rest of the configuration. Where the requests
+//! cannot be told in advance, the lint objects.
 
 use super::validate::NO_CACHE;
 use super::{Lengths, RequestSpec, Scenario, Synthetic, TraceConfig, WorkloadConfig};
@@ -91,7 +91,7 @@ impl Facts {
         let all = computed.zip(sizes.requests);
         let one_chunk =
             all.is_some_and(|(longest, count)| count * longest.next_multiple_of(page) <= chunk);
-        // A cached prefix goes out with the first chunk; without one, a partial page can wait for it.
+        // A cached prefix goes out with the first chunk; without one, a partial page can wait.
         let send_max = if prefill_hits {
             computed
         } else {
@@ -269,7 +269,7 @@ fn send_cut(facts: &Facts) -> Option<Objection> {
             "send_cut",
             cut.name(),
             inside,
-            "a page that a chunk leaves partial is sent twice, and what follows is laid out behind it",
+            "a page that a chunk leaves partial is sent twice, and what follows lies behind it",
         ),
     }
 }
@@ -448,8 +448,8 @@ mod tests {
     const TWO: &str = "workload={ requests = [{ prompt = [{ content = 1, len = 7 }], output = 2 }, \
         { prompt = [{ content = 1, len = 9 }], output = 2 }] }";
     const TRACE: &str = "workload={ trace = { format = \"mooncake\", path = \"t\" } }";
-    const DRAWN: &str = "workload={ synthetic = { requests = 3, arrivals = { fixed = { gap = 1 } }, \
-        prompt = { fixed = 7 }, output = { fixed = 2 } } }";
+    const DRAWN: &str = "workload={ synthetic = { requests = 3, \
+        arrivals = { fixed = { gap = 1 } }, prompt = { fixed = 7 }, output = { fixed = 2 } } }";
 
     fn with(assignments: &[&str]) -> Scenario {
         let mut table = file::table(&small().to_toml(), "base").unwrap();

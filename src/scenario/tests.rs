@@ -1,5 +1,7 @@
 //! Scenarios for tests: a small one, and a strategy over everything that a file can say.
 
+use std::path::{Path, PathBuf};
+
 use proptest::collection::{btree_map, vec};
 use proptest::option::of;
 use proptest::prelude::*;
@@ -7,7 +9,7 @@ use proptest::sample::select;
 
 use super::*;
 use crate::behaviour::SWITCHES;
-use crate::finding::Named;
+use crate::finding::{Named, Severity};
 
 /// One request of 7 tokens over two ranks of two-row pages.
 pub(crate) fn small() -> Scenario {
@@ -253,5 +255,79 @@ pub(crate) fn known() -> validate::KnownPolicies {
         evictions: names(&["lru", "priority"]),
         free_orders: names(&["sorted", "stack"]),
         admissions: names(&["first_come"]),
+    }
+}
+
+/// Every scenario file below `folder`.
+fn files(folder: &Path) -> Vec<PathBuf> {
+    let mut found = Vec::new();
+    for entry in std::fs::read_dir(folder).into_iter().flatten() {
+        let path = entry.unwrap().path();
+        if path.is_dir() {
+            found.extend(files(&path));
+        } else if path
+            .extension()
+            .is_some_and(|extension| extension == "toml")
+        {
+            found.push(path);
+        }
+    }
+    found.sort();
+    found
+}
+
+#[test]
+fn every_scenario_that_ships_is_valid_has_its_trace_and_says_what_it_shows() {
+    let sims = Path::new(env!("CARGO_MANIFEST_DIR")).join("sims");
+    let folders = ["scenarios", "hazards", "regressions"];
+    let shipped: Vec<_> = folders
+        .iter()
+        .flat_map(|folder| files(&sims.join(folder)))
+        .collect();
+    assert!(shipped.len() >= 20, "{}", shipped.len());
+    for path in shipped {
+        let scenario = file::load(&path).unwrap_or_else(|error| panic!("{error}"));
+        let valid = validate::validate(&scenario, &known());
+        assert_eq!(valid, Ok(()), "{}", path.display());
+        if let WorkloadConfig::Trace(trace) = &scenario.workload {
+            assert!(
+                path.with_file_name(&trace.path).exists(),
+                "{}",
+                path.display()
+            );
+        }
+        let expect = scenario.expect.as_ref();
+        let expect = expect.unwrap_or_else(|| panic!("{}: no [expect]", path.display()));
+        // The lint's claim and the file's must agree.
+        let expects_defect = expect
+            .findings
+            .keys()
+            .any(|code| code.severity() == Severity::Defect);
+        let objects = !lint::lint(&scenario).is_empty();
+        assert!(
+            objects || !expects_defect,
+            "{}: the lint has no objection",
+            path.display()
+        );
+        let sound = scenario.title.starts_with("sound: ");
+        assert_eq!(
+            sound,
+            !expects_defect,
+            "{}: {}",
+            path.display(),
+            scenario.title
+        );
+    }
+}
+
+#[test]
+fn the_example_of_a_code_is_a_scenario_that_expects_it() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    for &code in Code::ALL {
+        if code.example().starts_with("sims/scenarios/") {
+            let scenario = file::load(&root.join(code.example())).unwrap();
+            let expect = scenario.expect.unwrap();
+            assert!(expect.findings.contains_key(&code), "{}", code.example());
+        }
     }
 }

@@ -1,8 +1,8 @@
 //! Whether a scenario can be run at all: every number within its bounds, every name known, every
 //! reference to something that exists.
 //!
-//! What is refused here has no meaning. A configuration with a meaning that ends badly is the lint's
-//! affair, and a pairing that the peers refuse is a finding.
+//! What is refused here has no meaning. A configuration with a meaning that ends badly is the
+//! lint's affair, and a pairing that the peers refuse is a finding.
 
 use std::collections::BTreeSet;
 use std::fmt::Display;
@@ -643,7 +643,7 @@ mod tests {
             ),
             (
                 "workload.requests.0.prompt.0.content=281474976710656",
-                "workload.requests.0.prompt.0.content: must be 0 to 281474976710655, got 281474976710656",
+                "workload.requests.0.prompt.0.content: must be 0 to 281474976710655, got 2814749",
             ),
             (
                 "workload.requests.0.prompt=[{content=1,len=8388608},{content=2,len=1}]",
@@ -704,7 +704,8 @@ mod tests {
             ),
             (
                 &["layout.page_size=3"],
-                "link.pack_tokens: must be a multiple of the page size 3 where sends are split, got 8192",
+                "link.pack_tokens: must be a multiple of the page size 3 where sends are split, \
+                 got 8192",
             ),
         ] {
             assert_eq!(refused(&small(), assignments), expected, "{assignments:?}");
