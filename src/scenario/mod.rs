@@ -15,6 +15,8 @@ use crate::prompt::ContentId;
 use crate::units::{RequestId, Tick, Tokens};
 
 pub mod file;
+pub mod lint;
+pub mod validate;
 
 /// The version of the scenario format that this release reads and writes.
 pub const VERSION: u32 = 1;
@@ -469,3 +471,6 @@ fn request_ticks() -> u64 {
 fn release_timeout_ticks() -> u64 {
     30_000_000
 }
+
+#[cfg(test)]
+pub(crate) mod tests;

@@ -1,5 +1,5 @@
-//! The Azure LLM inference trace 2023 as CSV: a timestamp in UTC with a fraction in units of 100 ns,
-//! prompt tokens and output tokens. It has no content, so nothing is shared.
+//! The Azure LLM inference trace 2023 as CSV: a timestamp in UTC with a fraction in units of
+//! 100 ns, prompt tokens and output tokens. It has no content, so nothing is shared.
 
 use super::trace::{TraceRequest, check_length};
 use crate::limits;

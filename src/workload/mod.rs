@@ -1,7 +1,7 @@
 //! Requests out of a scenario: written out, drawn at random, or read from a published trace.
 //!
-//! Whatever the source, a *request* is an arrival, a prompt as runs of content and a number of output
-//! tokens. Sources make contents of their own from [`ContentId::OWN`] on.
+//! Whatever the source, a *request* is an arrival, a prompt as runs of content and a number of
+//! output tokens. Sources make contents of their own from [`ContentId::OWN`] on.
 
 use std::path::{Path, PathBuf};
 

@@ -1,8 +1,8 @@
 //! A trace file, line by line: what its formats have in common.
 //!
-//! A file may start with a byte order mark, end its lines in LF or CR LF and have blank lines at its
-//! end. Everything else that its format does not say is refused with the line. Requests must come in
-//! order of arrival; reading stops at the cap on requests.
+//! A file may start with a byte order mark, end its lines in LF or CR LF and have blank lines at
+//! its end. Everything else that its format does not say is refused with the line. Requests must
+//! come in order of arrival; reading stops at the cap on requests.
 
 use std::fs::File;
 use std::io::{BufRead, BufReader, Read};
@@ -47,7 +47,7 @@ struct Trace<'a, R> {
 
 impl<'a, R: BufRead> Trace<'a, R> {
     fn new(config: &'a TraceConfig, path: PathBuf, reader: R) -> Self {
-        // Mooncake's clock starts with the trace; Azure's is the calendar, so its first line decides.
+        // Mooncake's clock starts with the trace, Azure's with the calendar.
         let origin = match config.format {
             TraceFormat::Mooncake => Some(0),
             TraceFormat::Azure => None,
@@ -229,9 +229,7 @@ pub(super) mod tests {
     }
 
     fn line(timestamp: u64) -> String {
-        format!(
-            r#"{{"timestamp": {timestamp}, "input_length": 3, "output_length": 1, "hash_ids": [7]}}"#
-        )
+        format!(r#"{{"timestamp":{timestamp},"input_length":3,"output_length":1,"hash_ids":[7]}}"#)
     }
 
     fn mooncake(text: &str) -> Result<Vec<Request>, String> {

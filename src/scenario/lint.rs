@@ -1,0 +1,793 @@
+//! Whether a configuration is sound, and why not.
+//!
+//! An *objection* names a switch whose variant can lead to a defect in this scenario. No objection
+//! is a claim: this scenario can have no defect. Many variants are harmless where nothing makes
+//! them act, so each is judged together with the rest of the configuration. Where the requests
+//! cannot be told in advance, the lint objects.
+
+use super::validate::NO_CACHE;
+use super::{Lengths, RequestSpec, Scenario, Synthetic, TraceConfig, WorkloadConfig};
+use crate::behaviour::{
+    Behaviours, ChunkCut, DecodeMatchUnit, DecodePrefixCut, DecodeReservation, DestinationList,
+    DuplicateInsert, EarlySend, EmptyLast, FreeCheck, LockOnMatch, NextStepDemand, Packing,
+    ReleaseOnAbort, Retraction, SendCut, SendSplit, SourceOffset, TransferCompletion,
+};
+
+/// Why a variant is not sound here.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Objection {
+    /// The switch, as spelled in files.
+    pub switch: &'static str,
+    /// Its variant, as spelled in files.
+    pub variant: &'static str,
+    /// What goes wrong, in one sentence.
+    pub reason: &'static str,
+}
+
+/// The objections to a validated scenario, in the order of the switches.
+pub fn lint(scenario: &Scenario) -> Vec<Objection> {
+    let facts = Facts::of(scenario);
+    let judged = [
+        prefix_cut(&facts),
+        reservation(&facts),
+        destination_list(&facts),
+        send_cut(&facts),
+        source_offset(&facts),
+        early_send(&facts),
+        empty_last(&facts),
+        release_on_abort(&facts),
+        lock_on_match(&facts),
+        duplicate_insert(&facts),
+        free_check(&facts),
+        transfer_completion(&facts),
+        next_step_demand(&facts),
+        packing(&facts),
+    ];
+    judged.into_iter().flatten().collect()
+}
+
+/// What the judgements ask of a scenario. `None` and `false` stand for "cannot be told".
+struct Facts {
+    behaviours: Behaviours,
+    page: u64,
+    ranks: u64,
+    virtual_page: u64,
+    /// A decode lookup can find something.
+    decode_hits: bool,
+    /// A prefill lookup can find something.
+    prefill_hits: bool,
+    /// Copies can land in another order than they were put on the link.
+    reorders: bool,
+    aborts: bool,
+    /// No prompt is ever computed in more than one chunk.
+    one_chunk: bool,
+    /// No request ever has more than one piece.
+    one_piece: bool,
+    /// No send is larger than the pack buffer.
+    sends_fit: bool,
+    /// Prompt lengths, where they are written out.
+    prompts: Option<Vec<u64>>,
+    /// Decode pages that stay free even when every request is at its longest and stays cached.
+    spare_pages: Option<u64>,
+    requests: Option<u64>,
+}
+
+impl Facts {
+    fn of(scenario: &Scenario) -> Facts {
+        let behaviours = scenario.behaviours();
+        let page = u64::from(scenario.layout.page_size);
+        let virtual_page = page * u64::from(scenario.layout.ranks);
+        let sizes = Sizes::of(&scenario.workload);
+        let chunk = u64::from(scenario.prefill.chunk_tokens);
+        let pack = u64::from(scenario.link.pack_tokens);
+        let prefill_hits = scenario.prefill.cache != NO_CACHE;
+
+        // A step admits whole pages of every request, so that requests which wait together can be
+        // cut although each alone would fit.
+        let computed = match behaviours.retraction {
+            Retraction::HostCopy => sizes.prompt_max,
+            Retraction::SendAgain => sizes.length_max,
+        };
+        let all = computed.zip(sizes.requests);
+        let one_chunk =
+            all.is_some_and(|(longest, count)| count * longest.next_multiple_of(page) <= chunk);
+        // A cached prefix goes out with the first chunk; without one, a partial page can wait.
+        let send_max = if prefill_hits {
+            computed
+        } else {
+            Some(computed.unwrap_or(u64::MAX).min(chunk + page - 1))
+        };
+        let sends_fit = send_max.is_some_and(|send| send <= pack);
+        let split = behaviours.send_split == SendSplit::Yes && !sends_fit;
+        let early = behaviours.early_send != EarlySend::Off && prefill_hits;
+
+        let needed = sizes.length_max.zip(sizes.requests);
+        let needed = needed.map(|(longest, count)| count * longest.div_ceil(virtual_page));
+        let pages = u64::from(scenario.decode.pages);
+        Facts {
+            behaviours,
+            page,
+            ranks: u64::from(scenario.layout.ranks),
+            virtual_page,
+            decode_hits: scenario.decode.cache != NO_CACHE && sizes.requests != Some(1),
+            prefill_hits,
+            reorders: scenario.link.delay_every > 0 && scenario.link.delay_ticks > 0,
+            aborts: !scenario.faults.is_empty(),
+            one_chunk,
+            one_piece: one_chunk && !early && !split,
+            sends_fit,
+            prompts: sizes.prompts,
+            spare_pages: needed.and_then(|needed| pages.checked_sub(needed)),
+            requests: sizes.requests,
+        }
+    }
+
+    /// A reported decode hit can end inside a virtual page.
+    fn unaligned_hits(&self) -> bool {
+        self.decode_hits
+            && match self.behaviours.decode_match_unit {
+                DecodeMatchUnit::VirtualPage => false,
+                DecodeMatchUnit::PhysicalPage => self.ranks > 1,
+                DecodeMatchUnit::Token => self.virtual_page > 1,
+            }
+    }
+
+    /// Whether every reservation is for a prompt of which this holds. After a retraction a longer
+    /// sequence is reserved for, so the pool must never run out.
+    fn every_prompt(&self, holds: impl Fn(u64) -> bool) -> bool {
+        let prompts = self.prompts.as_ref();
+        self.spare_pages.is_some() && prompts.is_some_and(|list| list.iter().all(|&len| holds(len)))
+    }
+}
+
+/// What a workload says of its requests before any is made.
+#[derive(Default)]
+struct Sizes {
+    requests: Option<u64>,
+    prompt_max: Option<u64>,
+    /// The longest prompt with its output.
+    length_max: Option<u64>,
+    prompts: Option<Vec<u64>>,
+}
+
+impl Sizes {
+    fn of(workload: &WorkloadConfig) -> Sizes {
+        match workload {
+            WorkloadConfig::Requests(list) => Sizes::of_list(list),
+            WorkloadConfig::Synthetic(config) => Sizes::of_synthetic(config),
+            WorkloadConfig::Trace(TraceConfig { requests_max, .. }) => Sizes {
+                requests: requests_max.map(u64::from),
+                ..Sizes::default()
+            },
+        }
+    }
+
+    fn of_list(list: &[RequestSpec]) -> Sizes {
+        let prompt = |spec: &RequestSpec| spec.prompt.iter().map(|run| u64::from(run.len.0)).sum();
+        let prompts: Vec<u64> = list.iter().map(prompt).collect();
+        let outputs = list.iter().map(|spec| u64::from(spec.output.0));
+        Sizes {
+            requests: Some(prompts.len() as u64),
+            prompt_max: prompts.iter().copied().max(),
+            length_max: prompts
+                .iter()
+                .zip(outputs)
+                .map(|(prompt, output)| prompt + output)
+                .max(),
+            prompts: Some(prompts),
+        }
+    }
+
+    fn of_synthetic(config: &Synthetic) -> Sizes {
+        let turns = u64::from(config.turns);
+        let output = longest(&config.output);
+        let prefix = config.prefix.as_ref().map_or(0, longest);
+        let prompt = prefix + turns * longest(&config.prompt) + (turns - 1) * output;
+        Sizes {
+            requests: Some(u64::from(config.requests)),
+            prompt_max: Some(prompt),
+            length_max: Some(prompt + output),
+            prompts: None,
+        }
+    }
+}
+
+fn longest(lengths: &Lengths) -> u64 {
+    u64::from(match lengths {
+        Lengths::Fixed(length) => *length,
+        Lengths::Uniform { max, .. } => *max,
+        Lengths::OneOf(choices) => choices.iter().copied().max().unwrap_or_default(),
+    })
+}
+
+fn prefix_cut(facts: &Facts) -> Option<Objection> {
+    let cut = facts.behaviours.decode_prefix_cut;
+    let reason = match cut {
+        DecodePrefixCut::VirtualPage => return None,
+        DecodePrefixCut::PhysicalPage if facts.ranks == 1 => return None,
+        DecodePrefixCut::PhysicalPage => {
+            "a hit that ends inside a virtual page is sent as the prefix, which the planner refuses"
+        }
+        DecodePrefixCut::None => {
+            "a hit is sent as reported, and the planner refuses what does not end on a virtual page"
+        }
+        DecodePrefixCut::PaddedUp => {
+            "the positions between a hit and the virtual page it is padded up to are never sent"
+        }
+    };
+    object(
+        "decode_prefix_cut",
+        cut.name(),
+        facts.unaligned_hits(),
+        reason,
+    )
+}
+
+fn reservation(facts: &Facts) -> Option<Objection> {
+    let reservation = facts.behaviours.decode_reservation;
+    let (harmless, reason) = match reservation {
+        DecodeReservation::Ceil => return None,
+        DecodeReservation::Floor => (
+            facts.virtual_page == 1
+                || facts.every_prompt(|len| len.is_multiple_of(facts.virtual_page)),
+            "a prompt that ends inside a virtual page gets no page for its rest",
+        ),
+        DecodeReservation::ByPhysicalPage => (
+            facts.ranks == 1 || facts.every_prompt(|len| len <= facts.page),
+            "a page is reserved for every physical page, of which a virtual one holds several",
+        ),
+        DecodeReservation::OneShort => (
+            facts.every_prompt(|len| !len.is_multiple_of(facts.virtual_page)),
+            "a prompt that fills its virtual pages exactly gets one too few",
+        ),
+    };
+    object("decode_reservation", reservation.name(), !harmless, reason)
+}
+
+fn destination_list(facts: &Facts) -> Option<Objection> {
+    let list = facts.behaviours.destination_list;
+    match list {
+        DestinationList::Whole => None,
+        DestinationList::SlicedByChunk => object(
+            "destination_list",
+            list.name(),
+            !facts.one_piece,
+            "a later piece looks for its pages in a slice that was cut by physical pages",
+        ),
+    }
+}
+
+fn send_cut(facts: &Facts) -> Option<Objection> {
+    let cut = facts.behaviours.send_cut;
+    let inside = match facts.behaviours.chunk_cut {
+        ChunkCut::PageBoundary => false,
+        ChunkCut::ExactBudget => facts.page > 1 && !facts.one_chunk,
+    };
+    match cut {
+        SendCut::FullPage => None,
+        SendCut::None => object(
+            "send_cut",
+            cut.name(),
+            inside,
+            "a page that a chunk leaves partial is sent twice, and what follows lies behind it",
+        ),
+    }
+}
+
+fn source_offset(facts: &Facts) -> Option<Objection> {
+    let offset = facts.behaviours.source_offset;
+    let (acts, reason) = match offset {
+        SourceOffset::PagesSincePrefix => return None,
+        SourceOffset::PagesOfChunk => (
+            !facts.one_piece,
+            "every piece is laid out at the start of the request's pages, over the one before",
+        ),
+        SourceOffset::PagesFromZero => (
+            facts.decode_hits,
+            "after a decode hit every piece is laid out too far by the length of the prefix",
+        ),
+    };
+    object("source_offset", offset.name(), acts, reason)
+}
+
+fn early_send(facts: &Facts) -> Option<Objection> {
+    let early = facts.behaviours.early_send;
+    let reason = match early {
+        EarlySend::Off | EarlySend::SettledCut | EarlySend::SettledSkipped => return None,
+        EarlySend::Launched => "rows can be sent before the step that computes them has ended",
+        EarlySend::SettledRestDropped => {
+            "after a cached prefix went out early, the rest of the prompt is never sent"
+        }
+    };
+    object("early_send", early.name(), facts.prefill_hits, reason)
+}
+
+fn empty_last(facts: &Facts) -> Option<Objection> {
+    let last = facts.behaviours.empty_last;
+    // A piece of fewer tokens than ranks leaves one without; only a lone piece has a known length.
+    let idle_rank =
+        facts.ranks > 1 && !(facts.one_piece && facts.every_prompt(|len| len >= facts.ranks));
+    match last {
+        EmptyLast::Sent => None,
+        EmptyLast::Dropped => object(
+            "empty_last",
+            last.name(),
+            facts.decode_hits || idle_rank,
+            "decode waits for ever for the message of a full hit, or of a rank without a token",
+        ),
+    }
+}
+
+fn release_on_abort(facts: &Facts) -> Option<Objection> {
+    let release = facts.behaviours.release_on_abort;
+    // What the planner refuses fails, and gives its pages back in the same way.
+    let refusals = [
+        prefix_cut(facts),
+        reservation(facts),
+        destination_list(facts),
+        source_offset(facts),
+    ];
+    let acts = facts.aborts || refusals.iter().any(Option::is_some);
+    let reason = match release {
+        ReleaseOnAbort::Drained => return None,
+        ReleaseOnAbort::AtOnce => "pages are given back while copies into them are in flight",
+        ReleaseOnAbort::Timeout => "a copy can take longer than the timeout that frees its pages",
+    };
+    object("release_on_abort", release.name(), acts, reason)
+}
+
+fn lock_on_match(facts: &Facts) -> Option<Objection> {
+    let lock = facts.behaviours.lock_on_match;
+    match lock {
+        LockOnMatch::Held => None,
+        LockOnMatch::None => object(
+            "lock_on_match",
+            lock.name(),
+            facts.decode_hits && facts.spare_pages.is_none(),
+            "the pages of a decode hit can be evicted to make room for their own request",
+        ),
+    }
+}
+
+fn duplicate_insert(facts: &Facts) -> Option<Objection> {
+    let insert = facts.behaviours.duplicate_insert;
+    match insert {
+        DuplicateInsert::Remap => None,
+        // A request that is served again computes the last page of its hit once more, so even one
+        // request alone meets its own pages.
+        DuplicateInsert::FreeWithoutRemap => object(
+            "duplicate_insert",
+            insert.name(),
+            facts.prefill_hits,
+            "a request goes on using pages that were freed because the tree had the same",
+        ),
+    }
+}
+
+fn free_check(facts: &Facts) -> Option<Objection> {
+    let check = facts.behaviours.free_check;
+    match check {
+        FreeCheck::Guarded => None,
+        FreeCheck::None => object(
+            "free_check",
+            check.name(),
+            duplicate_insert(facts).is_some(),
+            "pages that are freed twice are handed out twice",
+        ),
+    }
+}
+
+fn transfer_completion(facts: &Facts) -> Option<Objection> {
+    let completion = facts.behaviours.transfer_completion;
+    let (acts, reason) = match completion {
+        TransferCompletion::EveryPart => return None,
+        TransferCompletion::LastPartSeen => (
+            facts.reorders && !facts.one_piece,
+            "the last piece can overtake an earlier one, which is then still missing",
+        ),
+        TransferCompletion::AnyPart => (
+            facts.ranks > 1 || !facts.one_piece,
+            "decode starts at the first part, while others are still missing",
+        ),
+    };
+    object("transfer_completion", completion.name(), acts, reason)
+}
+
+fn next_step_demand(facts: &Facts) -> Option<Objection> {
+    let demand = facts.behaviours.next_step_demand;
+    // With a free token for every request the two ways to count agree that nothing is short.
+    let roomy = facts
+        .spare_pages
+        .zip(facts.requests)
+        .is_some_and(|(pages, requests)| pages * facts.virtual_page >= requests);
+    match demand {
+        NextStepDemand::Pages => None,
+        NextStepDemand::Tokens => object(
+            "next_step_demand",
+            demand.name(),
+            facts.virtual_page > 1 && facts.requests != Some(1) && !roomy,
+            "requests that cross into a page at once need more pages than their tokens would fill",
+        ),
+    }
+}
+
+fn packing(facts: &Facts) -> Option<Objection> {
+    let packing = facts.behaviours.packing;
+    let whole = facts.behaviours.send_split == SendSplit::No && !facts.sends_fit;
+    match packing {
+        Packing::RegionChecked | Packing::None => None,
+        Packing::BufferChecked => object(
+            "packing",
+            packing.name(),
+            facts.ranks > 1 && whole,
+            "a send larger than the buffer runs from one rank's region into the next",
+        ),
+    }
+}
+
+fn object(
+    switch: &'static str,
+    variant: &'static str,
+    acts: bool,
+    reason: &'static str,
+) -> Option<Objection> {
+    acts.then_some(Objection {
+        switch,
+        variant,
+        reason,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::file;
+    use super::super::tests::small;
+    use super::*;
+    use crate::behaviour::Profile;
+
+    const TWO: &str = "workload={ requests = [{ prompt = [{ content = 1, len = 7 }], output = 2 }, \
+        { prompt = [{ content = 1, len = 9 }], output = 2 }] }";
+    const TRACE: &str = "workload={ trace = { format = \"mooncake\", path = \"t\" } }";
+    const DRAWN: &str = "workload={ synthetic = { requests = 3, \
+        arrivals = { fixed = { gap = 1 } }, prompt = { fixed = 7 }, output = { fixed = 2 } } }";
+
+    fn with(assignments: &[&str]) -> Scenario {
+        let mut table = file::table(&small().to_toml(), "base").unwrap();
+        for assignment in assignments {
+            file::set(&mut table, assignment).unwrap();
+        }
+        file::from_table(table, "base").unwrap()
+    }
+
+    /// The switches objected to in the two requests' scenario, or in that of a later assignment.
+    fn objected(assignments: &[&str]) -> Vec<&'static str> {
+        let assignments = [&[TWO], assignments].concat();
+        let objections = lint(&with(&assignments));
+        objections
+            .iter()
+            .map(|objection| objection.switch)
+            .collect()
+    }
+
+    /// Each line of the table: assignments, and whether they make the last-named switch unsound.
+    fn check(switch: &str, cases: &[(&[&str], bool)]) {
+        for (assignments, unsound) in cases {
+            let expected: &[&str] = if *unsound { &[switch] } else { &[] };
+            assert_eq!(objected(assignments), expected, "{assignments:?}");
+        }
+    }
+
+    #[test]
+    fn the_sound_profile_has_no_objection_whatever_the_workload() {
+        for workload in [TWO, TRACE, DRAWN] {
+            let extra = [
+                "faults=[{abort={request=0}}]",
+                "link.delay_every=2",
+                "link.delay_ticks=9",
+            ];
+            assert_eq!(objected(&[&[workload], &extra[..]].concat()), [""; 0]);
+        }
+    }
+
+    #[test]
+    fn sound_alternatives_have_no_objection() {
+        for assignment in [
+            "behaviour.decode_match_unit=physical_page",
+            "behaviour.decode_match_unit=token",
+            "behaviour.chunk_cut=exact_budget",
+            "behaviour.early_send=settled_cut",
+            "behaviour.early_send=settled_skipped",
+            "behaviour.refused_request=served_again",
+            "behaviour.retraction=send_again",
+            "behaviour.packing=none",
+            "behaviour.send_split=no",
+            "behaviour.planner=indexed",
+        ] {
+            assert_eq!(objected(&[TRACE, assignment]), [""; 0], "{assignment}");
+        }
+    }
+
+    #[test]
+    fn releases_are_judged_by_what_acts() {
+        let release = |name: &str, more: &[&str]| {
+            let profile = format!("profile={name}");
+            objected(&[&[TRACE, &*profile], more].concat())
+        };
+        let none = [""; 0];
+        assert_eq!(release("sglang-0.5.17", &["decode.cache=none"]), none);
+        assert_eq!(release("sglang-0.5.20", &[]), ["packing"]);
+        assert_eq!(release("sglang-0.5.23", &[]), none);
+        let abort = "faults=[{abort={request=0}}]";
+        assert_eq!(
+            release("sglang-0.5.20", &[abort]),
+            ["release_on_abort", "packing"]
+        );
+        assert_eq!(release("sglang-0.5.23", &[abort]), ["release_on_abort"]);
+        assert_eq!(lint(&with(&["profile=sglang-0.5.20"])), []);
+        assert_eq!(Profile::ALL.len(), 4);
+    }
+
+    #[test]
+    fn a_prefix_cut_matters_where_a_hit_can_end_inside_a_virtual_page() {
+        let token = "behaviour.decode_match_unit=token";
+        let physical = "behaviour.decode_match_unit=physical_page";
+        for cut in ["physical_page", "none", "padded_up"] {
+            let cut = &*format!("behaviour.decode_prefix_cut={cut}");
+            let to_physical = cut.ends_with("physical_page");
+            check(
+                "decode_prefix_cut",
+                &[
+                    (&[cut], false),
+                    (&[cut, physical], true),
+                    (&[cut, token], true),
+                    (&[cut, physical, "decode.cache=none"], false),
+                    (&[cut, physical, "layout.ranks=1"], false),
+                    (&[cut, token, "layout.ranks=1"], !to_physical),
+                    (&[cut, token, "layout.ranks=1", "layout.page_size=1"], false),
+                    (&[TRACE, cut, physical], true),
+                ],
+            );
+            let alone = "workload={requests=[{prompt=[{content=1,len=7}],output=2}]}";
+            check("decode_prefix_cut", &[(&[alone, cut, physical], false)]);
+        }
+    }
+
+    #[test]
+    fn a_reservation_is_judged_by_the_prompt_lengths() {
+        // Virtual pages of 4 tokens, prompts of 7 and 9.
+        let [first, second] = [0, 1].map(|request| {
+            move |len: u32| format!("workload.requests.{request}.prompt.0.len={len}")
+        });
+        let floor = "behaviour.decode_reservation=floor";
+        let short = "behaviour.decode_reservation=one_short";
+        let physical = "behaviour.decode_reservation=by_physical_page";
+        let (eight, twelve) = (&*first(8), &*second(12));
+        let (one, two) = (&*first(1), &*second(2));
+        check(
+            "decode_reservation",
+            &[
+                (&[floor], true),
+                (&[floor, eight], true),
+                (&[floor, eight, twelve], false),
+                // With two pages the pool runs out, and what resumes is of another length.
+                (&[floor, eight, twelve, "decode.pages=3"], true),
+                (&[floor, "layout.page_size=1", "layout.ranks=1"], false),
+                (&[TRACE, floor], true),
+                (&[short], false),
+                (&[short, eight], true),
+                (&[TRACE, short], true),
+                (&[physical], true),
+                (&[physical, "layout.ranks=1"], false),
+                (&[physical, one, two], false),
+            ],
+        );
+    }
+
+    #[test]
+    fn piece_cursors_matter_where_there_can_be_a_second_piece() {
+        for (switch, assignment) in [
+            (
+                "destination_list",
+                "behaviour.destination_list=sliced_by_chunk",
+            ),
+            ("source_offset", "behaviour.source_offset=pages_of_chunk"),
+        ] {
+            check(
+                switch,
+                &[
+                    (&[assignment], false),
+                    // Eight and ten tokens in whole pages wait together.
+                    (&[assignment, "prefill.chunk_tokens=20"], false),
+                    (&[assignment, "prefill.chunk_tokens=19"], true),
+                    (&[assignment, "link.pack_tokens=8"], true),
+                    (
+                        &[assignment, "link.pack_tokens=8", "behaviour.send_split=no"],
+                        false,
+                    ),
+                    (&[assignment, "behaviour.early_send=settled_cut"], true),
+                    (
+                        &[
+                            assignment,
+                            "behaviour.early_send=settled_cut",
+                            "prefill.cache=none",
+                        ],
+                        false,
+                    ),
+                    (&[DRAWN, assignment], false),
+                    (&[DRAWN, assignment, "prefill.chunk_tokens=23"], true),
+                    (&[TRACE, assignment], true),
+                ],
+            );
+        }
+        let zero = "behaviour.source_offset=pages_from_zero";
+        check(
+            "source_offset",
+            &[(&[zero], true), (&[zero, "decode.cache=none"], false)],
+        );
+    }
+
+    #[test]
+    fn a_partial_send_matters_where_chunks_are_cut_inside_a_page() {
+        let none = "behaviour.send_cut=none";
+        let exact = "behaviour.chunk_cut=exact_budget";
+        check(
+            "send_cut",
+            &[
+                (&[TRACE, none], false),
+                (&[TRACE, none, exact], true),
+                (&[TRACE, none, exact, "layout.page_size=1"], false),
+                (&[none, exact], false),
+                (&[none, exact, "prefill.chunk_tokens=5"], true),
+            ],
+        );
+    }
+
+    #[test]
+    fn early_sends_matter_with_a_prefill_cache() {
+        for variant in ["launched", "settled_rest_dropped"] {
+            let early = &*format!("behaviour.early_send={variant}");
+            check(
+                "early_send",
+                &[(&[early], true), (&[early, "prefill.cache=none"], false)],
+            );
+        }
+    }
+
+    #[test]
+    fn a_dropped_empty_message_matters_for_full_hits_and_idle_ranks() {
+        let dropped = "behaviour.empty_last=dropped";
+        check(
+            "empty_last",
+            &[
+                (&[dropped], true),
+                (&[dropped, "decode.cache=none"], false),
+                (&[dropped, "decode.cache=none", "layout.ranks=8"], true),
+                (
+                    &[dropped, "decode.cache=none", "prefill.chunk_tokens=8"],
+                    true,
+                ),
+                (&[TRACE, dropped, "decode.cache=none"], true),
+                (
+                    &[TRACE, dropped, "decode.cache=none", "layout.ranks=1"],
+                    false,
+                ),
+            ],
+        );
+    }
+
+    #[test]
+    fn early_release_matters_with_aborts_and_with_refusals() {
+        for variant in ["at_once", "timeout"] {
+            let release = &*format!("behaviour.release_on_abort={variant}");
+            let abort = "faults=[{abort={request=0}}]";
+            check(
+                "release_on_abort",
+                &[(&[release], false), (&[release, abort], true)],
+            );
+            let floor = "behaviour.decode_reservation=floor";
+            let expected = ["decode_reservation", "release_on_abort"];
+            assert_eq!(objected(&[release, floor]), expected);
+        }
+    }
+
+    #[test]
+    fn an_unlocked_match_matters_where_the_decode_cache_is_evicted() {
+        let none = "behaviour.lock_on_match=none";
+        check(
+            "lock_on_match",
+            &[
+                (&[none], false),
+                // Eleven tokens each at the most: three pages, six for both.
+                (&[none, "decode.pages=6"], false),
+                (&[none, "decode.pages=5"], true),
+                (&[none, "decode.pages=5", "decode.cache=none"], false),
+                (&[TRACE, none], true),
+            ],
+        );
+    }
+
+    #[test]
+    fn double_frees_matter_with_a_prefill_cache() {
+        let insert = "behaviour.duplicate_insert=free_without_remap";
+        let check_off = "behaviour.free_check=none";
+        check(
+            "duplicate_insert",
+            &[
+                (&[insert], true),
+                (&[insert, "prefill.cache=none"], false),
+                (&[check_off], false),
+            ],
+        );
+        assert_eq!(
+            objected(&[insert, check_off]),
+            ["duplicate_insert", "free_check"]
+        );
+    }
+
+    #[test]
+    fn early_completion_matters_with_reordering_or_with_several_parts() {
+        let last = "behaviour.transfer_completion=last_part_seen";
+        let any = "behaviour.transfer_completion=any_part";
+        let delay = ["link.delay_every=3", "link.delay_ticks=100"];
+        check(
+            "transfer_completion",
+            &[
+                (&[TRACE, last], false),
+                (&[TRACE, last, delay[0]], false),
+                (&[TRACE, last, delay[0], delay[1]], true),
+                (&[last, delay[0], delay[1]], false),
+                (&[any], true),
+                (&[any, "layout.ranks=1"], false),
+                (&[any, "layout.ranks=1", "prefill.chunk_tokens=6"], true),
+            ],
+        );
+    }
+
+    #[test]
+    fn demand_in_tokens_matters_where_several_requests_can_be_short() {
+        let tokens = "behaviour.next_step_demand=tokens";
+        check(
+            "next_step_demand",
+            &[
+                (&[tokens], false),
+                (&[tokens, "decode.pages=7"], false),
+                (&[tokens, "decode.pages=6"], true),
+                (&[TRACE, tokens], true),
+                (
+                    &[TRACE, tokens, "layout.page_size=1", "layout.ranks=1"],
+                    false,
+                ),
+            ],
+        );
+    }
+
+    #[test]
+    fn a_buffer_check_matters_where_a_send_can_be_larger_than_the_buffer() {
+        let (buffer, whole) = (
+            "behaviour.packing=buffer_checked",
+            "behaviour.send_split=no",
+        );
+        check(
+            "packing",
+            &[
+                (&[TRACE, buffer], false),
+                (&[TRACE, buffer, whole], true),
+                (&[TRACE, buffer, whole, "layout.ranks=1"], false),
+                (&[buffer, whole, "link.pack_tokens=9"], false),
+                (&[buffer, whole, "link.pack_tokens=8"], true),
+                // Without a prefix, a send is a chunk and at most the page that waited.
+                (
+                    &[
+                        TRACE,
+                        buffer,
+                        whole,
+                        "prefill.cache=none",
+                        "link.pack_tokens=8193",
+                    ],
+                    false,
+                ),
+                (&[TRACE, buffer, whole, "prefill.cache=none"], true),
+            ],
+        );
+    }
+}
