@@ -39,19 +39,13 @@ fn pages(count: u32, order: Order) -> Vec<PageId> {
 
 /// Source and destination pages of a whole piece.
 fn lists(tokens: u32, order: Order) -> (Vec<PageId>, Vec<PageId>) {
-    (
-        pages(tokens / PAGE, order),
-        pages(tokens / PAGE / RANKS, order),
-    )
+    (pages(tokens / PAGE, order), pages(tokens / PAGE / RANKS, order))
 }
 
 fn input<'a>(src: &'a [PageId], dst: &'a [PageId]) -> PlanInput<'a> {
     let layout = Layout::striped(PAGE, RANKS).expect("page size and ranks are small");
-    let piece = Piece {
-        src_page_offset: Pages(0),
-        decode_prefix_len: Tokens(0),
-        num_kv_tokens: None,
-    };
+    let piece =
+        Piece { src_page_offset: Pages(0), decode_prefix_len: Tokens(0), num_kv_tokens: None };
     PlanInput::new(layout, Rank(3), piece, src, dst).expect("the lists are valid")
 }
 
@@ -85,26 +79,20 @@ fn check(bencher: Bencher<'_, '_>, (tokens, order): (u32, Order)) {
 #[divan::bench(args = CASES)]
 fn group_list(bencher: Bencher<'_, '_>, (tokens, order): (u32, Order)) {
     let (src, dst) = lists(tokens, order);
-    let plan = Checked
-        .plan(&input(&src, &dst))
-        .expect("the lists hold the piece");
+    let plan = Checked.plan(&input(&src, &dst)).expect("the lists hold the piece");
     bencher.bench(|| group(black_box(&plan.target)));
 }
 
 #[divan::bench(args = CASES)]
 fn count_long(bencher: Bencher<'_, '_>, (tokens, order): (u32, Order)) {
     let (src, dst) = lists(tokens, order);
-    let plan = Checked
-        .plan(&input(&src, &dst))
-        .expect("the lists hold the piece");
+    let plan = Checked.plan(&input(&src, &dst)).expect("the lists hold the piece");
     bencher.bench(|| DescriptorCount::of_rows(black_box(&plan.target)));
 }
 
 #[divan::bench(args = CASES)]
 fn count_compact(bencher: Bencher<'_, '_>, (tokens, order): (u32, Order)) {
     let (src, dst) = lists(tokens, order);
-    let plan = Checked
-        .plan_runs(&input(&src, &dst))
-        .expect("the lists hold the piece");
+    let plan = Checked.plan_runs(&input(&src, &dst)).expect("the lists hold the piece");
     bencher.bench(|| DescriptorCount::of_runs(black_box(&plan)));
 }

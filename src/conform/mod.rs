@@ -95,31 +95,22 @@ fn recognise(line: &str) -> Result<Format, LineError> {
 /// A whole line as `T`, with the path of the field in the error.
 fn parse<T: DeserializeOwned>(line: &str) -> Result<T, LineError> {
     let mut json = serde_json::Deserializer::from_str(line);
-    let value =
-        serde_path_to_error::deserialize(&mut json).map_err(|error| LineError::Malformed {
-            path: error.path().to_string(),
-            message: error.inner().to_string(),
-        })?;
+    let value = serde_path_to_error::deserialize(&mut json).map_err(|error| {
+        LineError::Malformed { path: error.path().to_string(), message: error.inner().to_string() }
+    })?;
     json.end().map_err(|error| malformed(&error.to_string()))?;
     Ok(value)
 }
 
 /// An error of the line as a whole.
 fn malformed(message: &str) -> LineError {
-    LineError::Malformed {
-        path: ".".to_owned(),
-        message: message.to_owned(),
-    }
+    LineError::Malformed { path: ".".to_owned(), message: message.to_owned() }
 }
 
 /// Compares an answer with the model's: every key, every element, every number.
 fn compare(path: &str, recorded: &Value, model: &Value) -> Result<(), Mismatch> {
     let differ = |path: String, recorded: Option<&Value>, model: Option<&Value>| {
-        Err(Mismatch {
-            path,
-            recorded: recorded.cloned(),
-            model: model.cloned(),
-        })
+        Err(Mismatch { path, recorded: recorded.cloned(), model: model.cloned() })
     };
     let both =
         |path: String, recorded: Option<&Value>, model: Option<&Value>| match (recorded, model) {
@@ -190,10 +181,7 @@ mod tests {
                 json!({"ok": {"src": [1, 2, 9], "dst": [3, 4]}}),
                 "answer.ok.src[2]: recorded 9, model nothing",
             ),
-            (
-                json!({"ok": {"src": [1, 2]}}),
-                "answer.ok.dst: recorded nothing, model [3,4]",
-            ),
+            (json!({"ok": {"src": [1, 2]}}), "answer.ok.dst: recorded nothing, model [3,4]"),
             (
                 json!({"ok": {"src": [1, 2], "dst": [3, 4], "draft": []}}),
                 "answer.ok.draft: recorded [], model nothing",
@@ -202,10 +190,7 @@ mod tests {
                 json!({"ok": {"src": [1, 2.0], "dst": [3, 4]}}),
                 "answer.ok.src[1]: recorded 2.0, model 2",
             ),
-            (
-                json!(7),
-                "answer: recorded 7, model {\"ok\":{\"dst\":[3,4],\"src\":[1,2]}}",
-            ),
+            (json!(7), "answer: recorded 7, model {\"ok\":{\"dst\":[3,4],\"src\":[1,2]}}"),
         ];
         for (recorded, expected) in cases {
             assert_eq!(difference(&recorded, &model), expected);
@@ -223,25 +208,10 @@ mod tests {
     #[test]
     fn a_line_s_keys_name_its_format() {
         assert_eq!(recognise(r#"{"input": {}}"#), Ok(Format::Plan));
-        assert_eq!(
-            recognise(r#"{"allocator": "paged", "ops": []}"#),
-            Ok(Format::Alloc)
-        );
-        assert_eq!(
-            recognise(r#"{"policy": "lru", "ops": []}"#),
-            Ok(Format::Radix)
-        );
-        for line in [
-            "{}",
-            r#"{"input": {}, "policy": "lru"}"#,
-            "[]",
-            "",
-            r#"{"input": {}} 1"#,
-        ] {
-            assert!(
-                matches!(recognise(line), Err(LineError::Malformed { .. })),
-                "{line}"
-            );
+        assert_eq!(recognise(r#"{"allocator": "paged", "ops": []}"#), Ok(Format::Alloc));
+        assert_eq!(recognise(r#"{"policy": "lru", "ops": []}"#), Ok(Format::Radix));
+        for line in ["{}", r#"{"input": {}, "policy": "lru"}"#, "[]", "", r#"{"input": {}} 1"#] {
+            assert!(matches!(recognise(line), Err(LineError::Malformed { .. })), "{line}");
         }
     }
 }

@@ -84,18 +84,12 @@ fn answer(raw: &RawInput, planner: &dyn Planner) -> Answer {
     let input = match PlanInput::try_from(raw) {
         Ok(input) => input,
         Err(error) => {
-            return Answer::Error {
-                r#type: "InputError",
-                message: error.to_string(),
-            };
+            return Answer::Error { r#type: "InputError", message: error.to_string() };
         }
     };
     match planner.plan(&input) {
         Ok(plan) => Answer::from(plan),
-        Err(refusal) => Answer::Error {
-            r#type: refusal.exception(),
-            message: refusal.to_string(),
-        },
+        Err(refusal) => Answer::Error { r#type: refusal.exception(), message: refusal.to_string() },
     }
 }
 
@@ -104,10 +98,7 @@ impl From<Plan> for Answer {
         Answer::Ok {
             src: plan.target.src,
             dst: plan.target.dst,
-            draft: plan.draft.map(|rows| DraftRows {
-                draft_src: rows.src,
-                draft_dst: rows.dst,
-            }),
+            draft: plan.draft.map(|rows| DraftRows { draft_src: rows.src, draft_dst: rows.dst }),
         }
     }
 }
@@ -127,10 +118,7 @@ mod tests {
         let mut found = Vec::new();
         let mut at = answers;
         while at < bytes.len() {
-            let digits = bytes[at..]
-                .iter()
-                .take_while(|byte| byte.is_ascii_digit())
-                .count();
+            let digits = bytes[at..].iter().take_while(|byte| byte.is_ascii_digit()).count();
             // A number stands on its own; the digits of a release's name do not.
             if digits > 0 && bytes[at - 1] != b'_' {
                 found.push(at..at + digits);
@@ -165,10 +153,7 @@ mod tests {
 
     #[test]
     fn a_missing_draft_or_an_extra_list_is_a_mismatch() {
-        let line = LINES
-            .lines()
-            .find(|line| line.contains("draft_dst"))
-            .unwrap();
+        let line = LINES.lines().find(|line| line.contains("draft_dst")).unwrap();
         let mut vector: Value = serde_json::from_str(line).unwrap();
         let rows = vector["sglang_0_5_23"]["ok"].as_object_mut().unwrap();
         let draft = rows.remove("draft_dst").unwrap();
@@ -178,10 +163,7 @@ mod tests {
         rows.insert("draft_dst".to_owned(), draft);
         vector["sglang_0_5_17"]["ok"]["draft_src"] = Value::Array(Vec::new());
         let text = check_line(&vector.to_string()).unwrap_err().to_string();
-        assert_eq!(
-            text,
-            "sglang_0_5_17.ok.draft_src: recorded [], model nothing"
-        );
+        assert_eq!(text, "sglang_0_5_17.ok.draft_src: recorded [], model nothing");
     }
 
     #[test]
@@ -189,20 +171,12 @@ mod tests {
         let line = r#"{"page_size":2,"dcp_size":2,"dcp_rank":0,"src_page_offset":0,
             "decode_prefix_len":0,"src_pages":[3,"x"],"dst_pages":[5]}"#;
         let error = plan_line(line, &Checked).unwrap_err().to_string();
-        assert!(
-            error.starts_with("src_pages[1]: invalid type: string"),
-            "{error}"
-        );
+        assert!(error.starts_with("src_pages[1]: invalid type: string"), "{error}");
         let vector = format!(r#"{{"input":{line},"sglang_0_5_17":{{}},"sglang_0_5_23":{{}}}}"#);
         let error = check_line(&vector).unwrap_err().to_string();
-        assert!(
-            error.starts_with("input.src_pages[1]: invalid type: string"),
-            "{error}"
-        );
+        assert!(error.starts_with("input.src_pages[1]: invalid type: string"), "{error}");
         for (change, field) in [("\"dcp\":1,", "dcp"), ("", "missing field `page_size`")] {
-            let line = line
-                .replace("\"x\"", "4")
-                .replace("\"page_size\":2,", change);
+            let line = line.replace("\"x\"", "4").replace("\"page_size\":2,", change);
             let error = plan_line(&line, &Checked).unwrap_err();
             assert!(matches!(error, LineError::Malformed { .. }));
             assert!(error.to_string().contains(field), "{error}");
@@ -219,10 +193,7 @@ mod tests {
             for (name, planner) in revisions {
                 for text in [line, &bare] {
                     let answer = plan_line(text, planner).unwrap();
-                    assert_eq!(
-                        serde_json::from_str::<Value>(&answer).unwrap(),
-                        vector[name]
-                    );
+                    assert_eq!(serde_json::from_str::<Value>(&answer).unwrap(), vector[name]);
                     assert!(line.contains(&answer), "{answer}");
                 }
             }

@@ -149,6 +149,8 @@ pub enum Fact<'a> {
         attempt: u32,
         /// Tokens to be stored when the transfer is complete.
         length: Tokens,
+        /// Tokens for which there must be pages.
+        room: Tokens,
         /// Tokens in whole pages of the cache that the table begins with.
         matched: Tokens,
         /// What decode tells prefill that it has.

@@ -125,8 +125,8 @@ impl Oracle {
                 self.refused(tick, request, code, ranks, said);
             }
             Fact::Hit { server, request, pages } => self.hit(tick, server, request, pages, memory),
-            Fact::Reserved { request, attempt, length, matched, prefix, pages, .. } => {
-                self.reserved(tick, (request, attempt), length, matched, prefix, pages);
+            Fact::Reserved { request, attempt, length, room, matched, prefix, pages, .. } => {
+                self.reserved(tick, (request, attempt), (length, room), matched, prefix, pages);
             }
             Fact::Taken { server, request, first, pages } => {
                 self.taken(tick, server, request, first, pages);
@@ -338,7 +338,7 @@ impl Oracle {
         &mut self,
         tick: Tick,
         (request, attempt): (RequestId, u32),
-        length: Tokens,
+        (length, room): (Tokens, Tokens),
         matched: Tokens,
         prefix: Tokens,
         pages: &[PageId],
@@ -352,14 +352,14 @@ impl Oracle {
         transfer.match_right = match_right;
         transfer.attempt = attempt;
         known.transfer = Some(transfer);
-        let needed = stripes.pages(length) - matched.0 / stripes.page_positions();
+        let needed = stripes.pages(room) - matched.0 / stripes.page_positions();
         let got = Pages::of(pages).0;
         let code = match got.cmp(&needed) {
             std::cmp::Ordering::Less => Code::ReserveShort,
             std::cmp::Ordering::Equal => return,
             std::cmp::Ordering::Greater => Code::ReserveExcess,
         };
-        let expected = format!("{needed} pages for {length} tokens, {matched} of them matched");
+        let expected = format!("{needed} pages for {room} tokens, {matched} of them matched");
         self.find(tick, code, Some(request), None, &expected, &format!("{got} pages"));
     }
 

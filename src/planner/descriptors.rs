@@ -69,10 +69,7 @@ impl DescriptorCount {
     /// The same counts from the compact form, run by run.
     pub fn of_runs(plan: &RunPlan) -> DescriptorCount {
         let alone = plan.runs.iter().map(Run::descriptors).sum::<u64>();
-        let mut count = DescriptorCount {
-            unpacked: alone,
-            packed: plan.runs.len() as u64,
-        };
+        let mut count = DescriptorCount { unpacked: alone, packed: plan.runs.len() as u64 };
         for pair in plan.runs.windows(2) {
             let (src, dst) = pair[0].last();
             if follows(dst, pair[1].dst) {
@@ -87,11 +84,7 @@ impl DescriptorCount {
 impl Run {
     /// Descriptors of the run on its own, without packing.
     fn descriptors(&self) -> u64 {
-        if self.src_step == 1 {
-            1
-        } else {
-            u64::from(self.len)
-        }
+        if self.src_step == 1 { 1 } else { u64::from(self.len) }
     }
 
     /// The last pair of the run.
@@ -137,15 +130,9 @@ mod tests {
     fn a_descriptor_ends_where_either_side_jumps() {
         let plan = rows(&[(4, 10), (5, 11), (7, 12), (8, 20), (9, 21)]);
         let grouped = group(&plan);
-        let ends: Vec<_> = grouped
-            .iter()
-            .map(|one| (one.src.0, one.dst.0, one.len))
-            .collect();
+        let ends: Vec<_> = grouped.iter().map(|one| (one.src.0, one.dst.0, one.len)).collect();
         assert_eq!(ends, [(4, 10, 2), (7, 12, 1), (8, 20, 2)]);
-        let count = DescriptorCount {
-            unpacked: 3,
-            packed: 2,
-        };
+        let count = DescriptorCount { unpacked: 3, packed: 2 };
         assert_eq!(DescriptorCount::of_rows(&plan), count);
     }
 
@@ -158,14 +145,8 @@ mod tests {
 
     #[test]
     fn an_empty_plan_takes_no_descriptor() {
-        assert_eq!(
-            DescriptorCount::of_rows(&RowPairs::default()),
-            DescriptorCount::default()
-        );
-        assert_eq!(
-            DescriptorCount::of_runs(&RunPlan::default()),
-            DescriptorCount::default()
-        );
+        assert_eq!(DescriptorCount::of_rows(&RowPairs::default()), DescriptorCount::default());
+        assert_eq!(DescriptorCount::of_runs(&RunPlan::default()), DescriptorCount::default());
     }
 
     proptest! {
@@ -209,17 +190,8 @@ mod tests {
             dst_pages: vec![1, 2, 3],
         };
         let input = PlanInput::try_from(&raw).unwrap();
-        let count = DescriptorCount {
-            unpacked: 1,
-            packed: 1,
-        };
-        assert_eq!(
-            DescriptorCount::of_rows(&Checked.plan(&input).unwrap().target),
-            count
-        );
-        assert_eq!(
-            DescriptorCount::of_runs(&Checked.plan_runs(&input).unwrap()),
-            count
-        );
+        let count = DescriptorCount { unpacked: 1, packed: 1 };
+        assert_eq!(DescriptorCount::of_rows(&Checked.plan(&input).unwrap().target), count);
+        assert_eq!(DescriptorCount::of_runs(&Checked.plan_runs(&input).unwrap()), count);
     }
 }

@@ -57,12 +57,9 @@ impl PackRegions {
     /// Rows of one region. A buffer for no rank has none.
     pub fn region_rows(&self) -> u64 {
         u64::from(
-            self.max_tokens
-                .0
-                .checked_div(self.ranks)
-                .map_or(0, |whole| {
-                    whole + u32::from(!self.max_tokens.0.is_multiple_of(self.ranks))
-                }),
+            self.max_tokens.0.checked_div(self.ranks).map_or(0, |whole| {
+                whole + u32::from(!self.max_tokens.0.is_multiple_of(self.ranks))
+            }),
         )
     }
 
@@ -84,10 +81,7 @@ impl PackRegions {
         let max_tokens = self.max_tokens;
         let pages = max_tokens.pages_exact(page).filter(|pages| pages.0 > 0);
         if pages.is_none() {
-            return Err(SplitError::Capacity {
-                page_size: page,
-                max_tokens,
-            });
+            return Err(SplitError::Capacity { page_size: page, max_tokens });
         }
         let bounds = send.src_page_offset.0.checked_mul(page.get());
         let Some((mut start, end)) = bounds.and_then(|start| {
@@ -121,33 +115,19 @@ mod tests {
     use super::*;
 
     fn split(page: u32, max_tokens: u32, offset: u32, tokens: u32) -> Vec<(u32, u32)> {
-        let regions = PackRegions {
-            max_tokens: Tokens(max_tokens),
-            ranks: 4,
-        };
-        let send = SendPart {
-            src_page_offset: Pages(offset),
-            tokens: Tokens(tokens),
-        };
+        let regions = PackRegions { max_tokens: Tokens(max_tokens), ranks: 4 };
+        let send = SendPart { src_page_offset: Pages(offset), tokens: Tokens(tokens) };
         let parts = regions.split(PageSize::new(page).unwrap(), send).unwrap();
-        parts
-            .iter()
-            .map(|part| (part.src_page_offset.0, part.tokens.0))
-            .collect()
+        parts.iter().map(|part| (part.src_page_offset.0, part.tokens.0)).collect()
     }
 
     #[test]
     fn h16_the_region_check_refuses_what_the_buffer_check_lets_run_over() {
-        let regions = PackRegions {
-            max_tokens: Tokens(8),
-            ranks: 4,
-        };
+        let regions = PackRegions { max_tokens: Tokens(8), ranks: 4 };
         assert_eq!(regions.region_rows(), 2);
         assert!(!regions.fits_region(4));
         // Ends at rows 4, 6, 8 and 10 of 8.
-        let whole: Vec<bool> = (0..4)
-            .map(|rank| regions.fits_buffer(Rank(rank), 4))
-            .collect();
+        let whole: Vec<bool> = (0..4).map(|rank| regions.fits_buffer(Rank(rank), 4)).collect();
         assert_eq!(whole, [true, true, true, false]);
         assert_eq!(split(2, 8, 0, 16), [(0, 8), (4, 8)]);
     }
@@ -173,15 +153,9 @@ mod tests {
     fn every_part_of_a_split_fits_each_rank_s_region() {
         for ranks in 1..6 {
             for rank in 0..ranks {
-                let regions = PackRegions {
-                    max_tokens: Tokens(12),
-                    ranks,
-                };
+                let regions = PackRegions { max_tokens: Tokens(12), ranks };
                 for offset in 0..4u32 {
-                    let send = SendPart {
-                        src_page_offset: Pages(offset),
-                        tokens: Tokens(50),
-                    };
+                    let send = SendPart { src_page_offset: Pages(offset), tokens: Tokens(50) };
                     for part in regions.split(PageSize::new(3).unwrap(), send).unwrap() {
                         let start = part.src_page_offset.0 * 3;
                         let own = (start..start + part.tokens.0).filter(|q| q % ranks == rank);
@@ -195,29 +169,17 @@ mod tests {
     #[test]
     fn a_capacity_that_cuts_a_page_and_an_end_past_32_bits_are_refused() {
         let page = PageSize::new(4).unwrap();
-        let send = SendPart {
-            src_page_offset: Pages(1 << 30),
-            tokens: Tokens(1),
-        };
+        let send = SendPart { src_page_offset: Pages(1 << 30), tokens: Tokens(1) };
         for (max_tokens, expected) in [
-            (
-                0,
-                "max_tokens: must be a positive multiple of page_size 4, got 0",
-            ),
-            (
-                6,
-                "max_tokens: must be a positive multiple of page_size 4, got 6",
-            ),
+            (0, "max_tokens: must be a positive multiple of page_size 4, got 0"),
+            (6, "max_tokens: must be a positive multiple of page_size 4, got 6"),
             (
                 8,
                 "src_page_offset: src_page_offset · page_size + tokens must be in 0..=4294967295, \
                  got 1073741824 · 4 + 1",
             ),
         ] {
-            let regions = PackRegions {
-                max_tokens: Tokens(max_tokens),
-                ranks: 2,
-            };
+            let regions = PackRegions { max_tokens: Tokens(max_tokens), ranks: 2 };
             assert_eq!(regions.split(page, send).unwrap_err().to_string(), expected);
         }
     }

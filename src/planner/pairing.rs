@@ -121,10 +121,7 @@ pub fn pair(prefill: &Endpoint, decode: &Endpoint) -> Result<Pairing, PairingRef
 
 fn check_rank(side: &Endpoint) -> Result<(), PairingRefusal> {
     match side.rank {
-        Some(rank) if rank.0 >= side.ranks => Err(PairingRefusal::Rank {
-            rank,
-            ranks: side.ranks,
-        }),
+        Some(rank) if rank.0 >= side.ranks => Err(PairingRefusal::Rank { rank, ranks: side.ranks }),
         Some(_) | None => Ok(()),
     }
 }
@@ -146,9 +143,7 @@ fn check_description(prefill: &Endpoint, decode: &Endpoint) -> Result<(), Pairin
     if prefill.attention_cp == 1 {
         Ok(())
     } else {
-        Err(PairingRefusal::PrefillCp {
-            attention_cp: prefill.attention_cp,
-        })
+        Err(PairingRefusal::PrefillCp { attention_cp: prefill.attention_cp })
     }
 }
 
@@ -163,10 +158,7 @@ fn topology(prefill: &Endpoint, decode: &Endpoint) -> Result<Pairing, PairingRef
     }
     match (prefill.ranks, prefill.pool) {
         (1, KvPool::Mla | KvPool::HybridMla) => Ok(Pairing::Relayout),
-        _ => Err(PairingRefusal::Topology {
-            prefill: prefill.ranks,
-            decode: decode.ranks,
-        }),
+        _ => Err(PairingRefusal::Topology { prefill: prefill.ranks, decode: decode.ranks }),
     }
 }
 
@@ -197,64 +189,37 @@ mod tests {
             let decode = Endpoint { pool, ..side(8) };
             assert_eq!(pair(&side(1), &decode), Ok(Pairing::Relayout));
         }
-        let heads = Endpoint {
-            pool: KvPool::Mha,
-            ..side(1)
-        };
+        let heads = Endpoint { pool: KvPool::Mha, ..side(1) };
         assert_eq!(pair(&heads, &heads), Ok(Pairing::PageForPage));
     }
 
     #[test]
     fn a_rank_connects_to_its_like_only() {
-        let at = |rank| Endpoint {
-            rank: Some(Rank(rank)),
-            ..side(8)
-        };
+        let at = |rank| Endpoint { rank: Some(Rank(rank)), ..side(8) };
         assert_eq!(pair(&at(3), &at(3)), Ok(Pairing::PageForPage));
         assert_eq!(
             refusal(&at(3), &at(4)),
             "PD peers must connect matching DCP ranks, got prefill=3, decode=4"
         );
-        assert_eq!(
-            refusal(&at(8), &at(4)),
-            "dcp_rank: must be less than dcp_size 8, got 8"
-        );
+        assert_eq!(refusal(&at(8), &at(4)), "dcp_rank: must be less than dcp_size 8, got 8");
         // A dense sender serves every rank.
         assert_eq!(pair(&side(1), &at(4)), Ok(Pairing::Relayout));
     }
 
     #[test]
     fn striped_to_another_striping_is_unsupported() {
-        assert_eq!(
-            refusal(&side(2), &side(4)),
-            "Unsupported PD DCP topology: 2 -> 4"
-        );
-        assert_eq!(
-            refusal(&side(4), &side(1)),
-            "Unsupported PD DCP topology: 4 -> 1"
-        );
-        let heads = Endpoint {
-            pool: KvPool::Mha,
-            ..side(1)
-        };
-        assert_eq!(
-            refusal(&heads, &side(4)),
-            "Unsupported PD DCP topology: 1 -> 4"
-        );
+        assert_eq!(refusal(&side(2), &side(4)), "Unsupported PD DCP topology: 2 -> 4");
+        assert_eq!(refusal(&side(4), &side(1)), "Unsupported PD DCP topology: 4 -> 1");
+        let heads = Endpoint { pool: KvPool::Mha, ..side(1) };
+        assert_eq!(refusal(&heads, &side(4)), "Unsupported PD DCP topology: 1 -> 4");
     }
 
     #[test]
     fn a_striped_decode_pool_needs_latent_kv_and_prefill_without_context_parallelism() {
-        let heads = Endpoint {
-            pool: KvPool::Mha,
-            ..side(8)
-        };
+        let heads = Endpoint { pool: KvPool::Mha, ..side(8) };
         let pool = "PD decode DCP requires an MLA or hybrid-MLA KV pool.";
         assert_eq!(refusal(&side(1), &heads), pool);
-        let split = Endpoint {
-            attention_cp: 2,
-            ..side(1)
-        };
+        let split = Endpoint { attention_cp: 2, ..side(1) };
         let cp = "PD decode DCP currently requires prefill attention CP=1, got 2";
         assert_eq!(refusal(&split, &side(8)), cp);
         assert_eq!(pair(&split, &side(1)), Ok(Pairing::PageForPage));
@@ -262,10 +227,7 @@ mod tests {
 
     #[test]
     fn bytes_a_token_must_agree_entry_by_entry() {
-        let other = Endpoint {
-            entry_bytes: vec![1_152, 576],
-            ..side(8)
-        };
+        let other = Endpoint { entry_bytes: vec![1_152, 576], ..side(8) };
         assert_eq!(
             refusal(&side(1), &other),
             "PD DCP source/destination KV geometry differs: src=[1152, 1152], dst=[1152, 576]"
@@ -274,10 +236,7 @@ mod tests {
 
     #[test]
     fn h13_page_sizes_must_agree() {
-        let small = Endpoint {
-            page_size: PageSize::new(32).unwrap(),
-            ..side(1)
-        };
+        let small = Endpoint { page_size: PageSize::new(32).unwrap(), ..side(1) };
         assert_eq!(
             refusal(&small, &side(1)),
             "PD peers must use equal page sizes, got prefill=32, decode=64"

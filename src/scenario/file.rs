@@ -86,21 +86,13 @@ pub fn set(table: &mut Table, assignment: &str) -> Result<(), FileError> {
     };
     let (path, value) = assignment.split_once('=').ok_or_else(syntax)?;
     let keys = path_keys(path).ok_or_else(syntax)?;
-    set_value(
-        table,
-        &keys,
-        single("value", value).unwrap_or_else(|| value.trim().into()),
-    )
+    set_value(table, &keys, single("value", value).unwrap_or_else(|| value.trim().into()))
 }
 
 /// Sets the field of this path, list indices included.
 pub fn set_value(table: &mut Table, keys: &[String], value: Value) -> Result<(), FileError> {
     let Some((first, rest)) = keys.split_first() else {
-        return Err(field(
-            SET,
-            "",
-            "must be the path of a field, got nothing".to_owned(),
-        ));
+        return Err(field(SET, "", "must be the path of a field, got nothing".to_owned()));
     };
     let mut place = table.entry(first).or_insert_with(|| Table::new().into());
     for (depth, key) in rest.iter().enumerate() {
@@ -151,19 +143,13 @@ fn single(key: &str, value: &str) -> Option<Value> {
 fn check_version(table: &Table) -> Result<(), String> {
     match table.get("version") {
         Some(Value::Integer(version)) if *version == i64::from(VERSION) => Ok(()),
-        Some(other) => Err(format!(
-            "must be {VERSION}, the only version known, got {other}"
-        )),
+        Some(other) => Err(format!("must be {VERSION}, the only version known, got {other}")),
         None => Err(format!("must be {VERSION}, got nothing")),
     }
 }
 
 fn field(file: &str, path: &str, problem: String) -> FileError {
-    FileError::Field {
-        file: file.to_owned(),
-        path: path.to_owned(),
-        problem,
-    }
+    FileError::Field { file: file.to_owned(), path: path.to_owned(), problem }
 }
 
 /// A path as assignments spell it. What has no name, as a key that is not known, is left out.
@@ -181,11 +167,7 @@ fn dotted(path: &serde_path_to_error::Path) -> String {
 fn reworded(path: &str, message: &str) -> (String, String) {
     if let Some(name) = message.strip_prefix("missing field ") {
         let name = name.trim_matches('`');
-        let path = if path.is_empty() {
-            name.to_owned()
-        } else {
-            format!("{path}.{name}")
-        };
+        let path = if path.is_empty() { name.to_owned() } else { format!("{path}.{name}") };
         return (path, "must be given, got nothing".to_owned());
     }
     let problem = [
@@ -279,10 +261,7 @@ fn fields<T: Serialize>(table: &T) -> String {
 }
 
 fn lines<T: Serialize>(list: &[T]) -> String {
-    let items: String = list
-        .iter()
-        .map(|item| format!("    {},\n", inline(item)))
-        .collect();
+    let items: String = list.iter().map(|item| format!("    {},\n", inline(item))).collect();
     format!("[\n{items}]\n")
 }
 
@@ -375,11 +354,7 @@ mod tests {
                 "page_sise = 2",
                 "file: layout.page_sise: must be `page_size` or `ranks`, got `page_sise`",
             ),
-            (
-                "page_size = 2\n",
-                "",
-                "file: layout.page_size: must be given, got nothing",
-            ),
+            ("page_size = 2\n", "", "file: layout.page_size: must be given, got nothing"),
             (
                 "ranks = 2",
                 "ranks = 2.0",
@@ -395,32 +370,20 @@ mod tests {
                 "outputs = 2",
                 "file: workload.requests.0.outputs: must be one of `at`, ",
             ),
-            (
-                "requests = [",
-                "synthetics = [",
-                "file: workload: must be one of `requests`, ",
-            ),
+            ("requests = [", "synthetics = [", "file: workload: must be one of `requests`, "),
             (
                 "[workload]",
                 "[workload]\ntrace = { format = \"azure\", path = \"x\" }",
                 "file: workload: must be one alternative, got several",
             ),
-            (
-                "\"sound\"",
-                "\"sglang\"",
-                "file: profile: must be one of `sound`, `sglang-0.5.17`, ",
-            ),
+            ("\"sound\"", "\"sglang\"", "file: profile: must be one of `sound`, `sglang-0.5.17`, "),
             (
                 "version = 1",
                 "version = 2",
                 "file: version: must be 1, the only version known, got 2",
             ),
             ("version = 1\n", "", "file: version: must be 1, got nothing"),
-            (
-                "title = ",
-                "colour = 1\ntitle = ",
-                "file: colour: must be one of `version`, ",
-            ),
+            ("title = ", "colour = 1\ntitle = ", "file: colour: must be one of `version`, "),
             (
                 "[layout]",
                 "[behaviour]\nplanner = \"fast\"\n[layout]",
@@ -447,10 +410,7 @@ mod tests {
     #[test]
     fn what_is_not_toml_is_refused_with_its_line() {
         let error = error("version = 1\ntitle = x\n");
-        assert!(
-            error.starts_with("file: TOML parse error at line 2"),
-            "{error}"
-        );
+        assert!(error.starts_with("file: TOML parse error at line 2"), "{error}");
     }
 
     #[test]
@@ -493,18 +453,9 @@ mod tests {
     #[test]
     fn assignments_to_nothing_are_refused() {
         for (assignment, expected) in [
-            (
-                "layout.rank=4",
-                "file: layout.rank: must be `page_size` or `ranks`, got `rank`",
-            ),
-            (
-                "nothing.at.all=4",
-                "file: nothing: must be one of `version`, ",
-            ),
-            (
-                "layout.ranks",
-                "--set: must be path=value, got \"layout.ranks\"",
-            ),
+            ("layout.rank=4", "file: layout.rank: must be `page_size` or `ranks`, got `rank`"),
+            ("nothing.at.all=4", "file: nothing: must be one of `version`, "),
+            ("layout.ranks", "--set: must be path=value, got \"layout.ranks\""),
             ("=4", "--set: must be path=value, got \"=4\""),
             ("a b=4", "--set: must be path=value, got \"a b=4\""),
             (

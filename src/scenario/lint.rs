@@ -155,10 +155,9 @@ impl Sizes {
         match workload {
             WorkloadConfig::Requests(list) => Sizes::of_list(list),
             WorkloadConfig::Synthetic(config) => Sizes::of_synthetic(config),
-            WorkloadConfig::Trace(TraceConfig { requests_max, .. }) => Sizes {
-                requests: requests_max.map(u64::from),
-                ..Sizes::default()
-            },
+            WorkloadConfig::Trace(TraceConfig { requests_max, .. }) => {
+                Sizes { requests: requests_max.map(u64::from), ..Sizes::default() }
+            }
         }
     }
 
@@ -169,11 +168,7 @@ impl Sizes {
         Sizes {
             requests: Some(prompts.len() as u64),
             prompt_max: prompts.iter().copied().max(),
-            length_max: prompts
-                .iter()
-                .zip(outputs)
-                .map(|(prompt, output)| prompt + output)
-                .max(),
+            length_max: prompts.iter().zip(outputs).map(|(prompt, output)| prompt + output).max(),
             prompts: Some(prompts),
         }
     }
@@ -215,12 +210,7 @@ fn prefix_cut(facts: &Facts) -> Option<Objection> {
             "the positions between a hit and the virtual page it is padded up to are never sent"
         }
     };
-    object(
-        "decode_prefix_cut",
-        cut.name(),
-        facts.unaligned_hits(),
-        reason,
-    )
+    object("decode_prefix_cut", cut.name(), facts.unaligned_hits(), reason)
 }
 
 fn reservation(facts: &Facts) -> Option<Objection> {
@@ -321,12 +311,8 @@ fn empty_last(facts: &Facts) -> Option<Objection> {
 fn release_on_abort(facts: &Facts) -> Option<Objection> {
     let release = facts.behaviours.release_on_abort;
     // What the planner refuses fails, and gives its pages back in the same way.
-    let refusals = [
-        prefix_cut(facts),
-        reservation(facts),
-        destination_list(facts),
-        source_offset(facts),
-    ];
+    let refusals =
+        [prefix_cut(facts), reservation(facts), destination_list(facts), source_offset(facts)];
     let acts = facts.aborts || refusals.iter().any(Option::is_some);
     let reason = match release {
         ReleaseOnAbort::Drained => return None,
@@ -431,11 +417,7 @@ fn object(
     acts: bool,
     reason: &'static str,
 ) -> Option<Objection> {
-    acts.then_some(Objection {
-        switch,
-        variant,
-        reason,
-    })
+    acts.then_some(Objection { switch, variant, reason })
 }
 
 #[cfg(test)]
@@ -463,10 +445,7 @@ mod tests {
     fn objected(assignments: &[&str]) -> Vec<&'static str> {
         let assignments = [&[TWO], assignments].concat();
         let objections = lint(&with(&assignments));
-        objections
-            .iter()
-            .map(|objection| objection.switch)
-            .collect()
+        objections.iter().map(|objection| objection.switch).collect()
     }
 
     /// Each line of the table: assignments, and whether they make the last-named switch unsound.
@@ -480,11 +459,8 @@ mod tests {
     #[test]
     fn the_sound_profile_has_no_objection_whatever_the_workload() {
         for workload in [TWO, TRACE, DRAWN] {
-            let extra = [
-                "faults=[{abort={request=0}}]",
-                "link.delay_every=2",
-                "link.delay_ticks=9",
-            ];
+            let extra =
+                ["faults=[{abort={request=0}}]", "link.delay_every=2", "link.delay_ticks=9"];
             assert_eq!(objected(&[&[workload], &extra[..]].concat()), [""; 0]);
         }
     }
@@ -518,10 +494,7 @@ mod tests {
         assert_eq!(release("sglang-0.5.20", &[]), ["packing"]);
         assert_eq!(release("sglang-0.5.23", &[]), none);
         let abort = "faults=[{abort={request=0}}]";
-        assert_eq!(
-            release("sglang-0.5.20", &[abort]),
-            ["release_on_abort", "packing"]
-        );
+        assert_eq!(release("sglang-0.5.20", &[abort]), ["release_on_abort", "packing"]);
         assert_eq!(release("sglang-0.5.23", &[abort]), ["release_on_abort"]);
         assert_eq!(lint(&with(&["profile=sglang-0.5.20"])), []);
         assert_eq!(Profile::ALL.len(), 4);
@@ -586,10 +559,7 @@ mod tests {
     #[test]
     fn piece_cursors_matter_where_there_can_be_a_second_piece() {
         for (switch, assignment) in [
-            (
-                "destination_list",
-                "behaviour.destination_list=sliced_by_chunk",
-            ),
+            ("destination_list", "behaviour.destination_list=sliced_by_chunk"),
             ("source_offset", "behaviour.source_offset=pages_of_chunk"),
         ] {
             check(
@@ -600,17 +570,10 @@ mod tests {
                     (&[assignment, "prefill.chunk_tokens=20"], false),
                     (&[assignment, "prefill.chunk_tokens=19"], true),
                     (&[assignment, "link.pack_tokens=8"], true),
-                    (
-                        &[assignment, "link.pack_tokens=8", "behaviour.send_split=no"],
-                        false,
-                    ),
+                    (&[assignment, "link.pack_tokens=8", "behaviour.send_split=no"], false),
                     (&[assignment, "behaviour.early_send=settled_cut"], true),
                     (
-                        &[
-                            assignment,
-                            "behaviour.early_send=settled_cut",
-                            "prefill.cache=none",
-                        ],
+                        &[assignment, "behaviour.early_send=settled_cut", "prefill.cache=none"],
                         false,
                     ),
                     (&[DRAWN, assignment], false),
@@ -620,10 +583,7 @@ mod tests {
             );
         }
         let zero = "behaviour.source_offset=pages_from_zero";
-        check(
-            "source_offset",
-            &[(&[zero], true), (&[zero, "decode.cache=none"], false)],
-        );
+        check("source_offset", &[(&[zero], true), (&[zero, "decode.cache=none"], false)]);
     }
 
     #[test]
@@ -646,10 +606,7 @@ mod tests {
     fn early_sends_matter_with_a_prefill_cache() {
         for variant in ["launched", "settled_rest_dropped"] {
             let early = &*format!("behaviour.early_send={variant}");
-            check(
-                "early_send",
-                &[(&[early], true), (&[early, "prefill.cache=none"], false)],
-            );
+            check("early_send", &[(&[early], true), (&[early, "prefill.cache=none"], false)]);
         }
     }
 
@@ -662,15 +619,9 @@ mod tests {
                 (&[dropped], true),
                 (&[dropped, "decode.cache=none"], false),
                 (&[dropped, "decode.cache=none", "layout.ranks=8"], true),
-                (
-                    &[dropped, "decode.cache=none", "prefill.chunk_tokens=8"],
-                    true,
-                ),
+                (&[dropped, "decode.cache=none", "prefill.chunk_tokens=8"], true),
                 (&[TRACE, dropped, "decode.cache=none"], true),
-                (
-                    &[TRACE, dropped, "decode.cache=none", "layout.ranks=1"],
-                    false,
-                ),
+                (&[TRACE, dropped, "decode.cache=none", "layout.ranks=1"], false),
             ],
         );
     }
@@ -680,10 +631,7 @@ mod tests {
         for variant in ["at_once", "timeout"] {
             let release = &*format!("behaviour.release_on_abort={variant}");
             let abort = "faults=[{abort={request=0}}]";
-            check(
-                "release_on_abort",
-                &[(&[release], false), (&[release, abort], true)],
-            );
+            check("release_on_abort", &[(&[release], false), (&[release, abort], true)]);
             let floor = "behaviour.decode_reservation=floor";
             let expected = ["decode_reservation", "release_on_abort"];
             assert_eq!(objected(&[release, floor]), expected);
@@ -712,16 +660,9 @@ mod tests {
         let check_off = "behaviour.free_check=none";
         check(
             "duplicate_insert",
-            &[
-                (&[insert], true),
-                (&[insert, "prefill.cache=none"], false),
-                (&[check_off], false),
-            ],
+            &[(&[insert], true), (&[insert, "prefill.cache=none"], false), (&[check_off], false)],
         );
-        assert_eq!(
-            objected(&[insert, check_off]),
-            ["duplicate_insert", "free_check"]
-        );
+        assert_eq!(objected(&[insert, check_off]), ["duplicate_insert", "free_check"]);
     }
 
     #[test]
@@ -753,20 +694,14 @@ mod tests {
                 (&[tokens, "decode.pages=7"], false),
                 (&[tokens, "decode.pages=6"], true),
                 (&[TRACE, tokens], true),
-                (
-                    &[TRACE, tokens, "layout.page_size=1", "layout.ranks=1"],
-                    false,
-                ),
+                (&[TRACE, tokens, "layout.page_size=1", "layout.ranks=1"], false),
             ],
         );
     }
 
     #[test]
     fn a_buffer_check_matters_where_a_send_can_be_larger_than_the_buffer() {
-        let (buffer, whole) = (
-            "behaviour.packing=buffer_checked",
-            "behaviour.send_split=no",
-        );
+        let (buffer, whole) = ("behaviour.packing=buffer_checked", "behaviour.send_split=no");
         check(
             "packing",
             &[
@@ -776,16 +711,7 @@ mod tests {
                 (&[buffer, whole, "link.pack_tokens=9"], false),
                 (&[buffer, whole, "link.pack_tokens=8"], true),
                 // Without a prefix, a send is a chunk and at most the page that waited.
-                (
-                    &[
-                        TRACE,
-                        buffer,
-                        whole,
-                        "prefill.cache=none",
-                        "link.pack_tokens=8193",
-                    ],
-                    false,
-                ),
+                (&[TRACE, buffer, whole, "prefill.cache=none", "link.pack_tokens=8193"], false),
                 (&[TRACE, buffer, whole, "prefill.cache=none"], true),
             ],
         );

@@ -67,12 +67,8 @@ fn decode() -> impl Strategy<Value = DecodeConfig> {
 }
 
 fn link() -> impl Strategy<Value = LinkConfig> {
-    (
-        [number(), number(), number(), number(), number()],
-        any::<u32>(),
-        any::<u32>(),
-    )
-        .prop_map(|(ticks, delay_every, pack_tokens)| LinkConfig {
+    ([number(), number(), number(), number(), number()], any::<u32>(), any::<u32>()).prop_map(
+        |(ticks, delay_every, pack_tokens)| LinkConfig {
             copy_ticks: ticks[0],
             bytes_per_tick: ticks[1],
             token_bytes: ticks[2],
@@ -80,31 +76,25 @@ fn link() -> impl Strategy<Value = LinkConfig> {
             delay_every,
             delay_ticks: ticks[4],
             pack_tokens,
-        })
+        },
+    )
 }
 
 fn pairing() -> impl Strategy<Value = PairingConfig> {
     let pools = vec![KvPool::Mla, KvPool::HybridMla, KvPool::Mha];
     let bytes = || vec(any::<u32>(), 0..3);
-    (
-        any::<[u32; 4]>(),
-        of(any::<u32>()),
-        select(pools),
-        bytes(),
-        bytes(),
+    (any::<[u32; 4]>(), of(any::<u32>()), select(pools), bytes(), bytes()).prop_map(
+        |(counts, prefill_page_size, decode_pool, prefill, decode)| PairingConfig {
+            prefill_ranks: counts[0],
+            prefill_rank: counts[1],
+            decode_rank: counts[2],
+            prefill_page_size,
+            prefill_attention_cp: counts[3],
+            decode_pool,
+            prefill_entry_bytes: prefill,
+            decode_entry_bytes: decode,
+        },
     )
-        .prop_map(
-            |(counts, prefill_page_size, decode_pool, prefill, decode)| PairingConfig {
-                prefill_ranks: counts[0],
-                prefill_rank: counts[1],
-                decode_rank: counts[2],
-                prefill_page_size,
-                prefill_attention_cp: counts[3],
-                decode_pool,
-                prefill_entry_bytes: prefill,
-                decode_entry_bytes: decode,
-            },
-        )
 }
 
 /// A variant of each switch, or none, through their names.
@@ -148,31 +138,20 @@ fn synthetic() -> impl Strategy<Value = Synthetic> {
         number().prop_map(|gap| Arrivals::Fixed { gap }),
         (any::<u32>(), number()).prop_map(|(size, gap)| Arrivals::Bursts { size, gap }),
         (number(), any::<[u32; 2]>()).prop_map(|(slot, [numerator, denominator])| {
-            Arrivals::Geometric {
-                slot,
-                numerator,
-                denominator,
-            }
+            Arrivals::Geometric { slot, numerator, denominator }
         }),
     ];
-    (
-        any::<[u32; 3]>(),
-        arrivals,
-        lengths(),
-        lengths(),
-        of(lengths()),
+    (any::<[u32; 3]>(), arrivals, lengths(), lengths(), of(lengths())).prop_map(
+        |([requests, prefix_groups, turns], arrivals, prompt, output, prefix)| Synthetic {
+            requests,
+            arrivals,
+            prompt,
+            output,
+            prefix_groups,
+            prefix,
+            turns,
+        },
     )
-        .prop_map(
-            |([requests, prefix_groups, turns], arrivals, prompt, output, prefix)| Synthetic {
-                requests,
-                arrivals,
-                prompt,
-                output,
-                prefix_groups,
-                prefix,
-                turns,
-            },
-        )
 }
 
 fn workload() -> impl Strategy<Value = WorkloadConfig> {
@@ -211,14 +190,8 @@ fn fault() -> impl Strategy<Value = Fault> {
 }
 
 fn expect() -> impl Strategy<Value = Expect> {
-    let bound = prop_oneof![
-        number().prop_map(Bound::Exactly),
-        number().prop_map(Bound::AtLeast),
-    ];
-    (
-        btree_map(select(Code::ALL), bound, 0..4),
-        vec(select(Mark::ALL), 0..4),
-    )
+    let bound = prop_oneof![number().prop_map(Bound::Exactly), number().prop_map(Bound::AtLeast),];
+    (btree_map(select(Code::ALL), bound, 0..4), vec(select(Mark::ALL), 0..4))
         .prop_map(|(findings, marks)| Expect { findings, marks })
 }
 
@@ -232,10 +205,7 @@ pub(crate) fn strategy() -> impl Strategy<Value = Scenario> {
         title: top.0,
         seed: top.1,
         profile: top.2,
-        layout: LayoutConfig {
-            page_size: top.3[0],
-            ranks: top.3[1],
-        },
+        layout: LayoutConfig { page_size: top.3[0], ranks: top.3[1] },
         prefill: sides.0,
         decode: sides.1,
         link: sides.2,
@@ -265,10 +235,7 @@ fn files(folder: &Path) -> Vec<PathBuf> {
         let path = entry.unwrap().path();
         if path.is_dir() {
             found.extend(files(&path));
-        } else if path
-            .extension()
-            .is_some_and(|extension| extension == "toml")
-        {
+        } else if path.extension().is_some_and(|extension| extension == "toml") {
             found.push(path);
         }
     }
@@ -280,43 +247,23 @@ fn files(folder: &Path) -> Vec<PathBuf> {
 fn every_scenario_that_ships_is_valid_has_its_trace_and_says_what_it_shows() {
     let sims = Path::new(env!("CARGO_MANIFEST_DIR")).join("sims");
     let folders = ["scenarios", "hazards", "regressions"];
-    let shipped: Vec<_> = folders
-        .iter()
-        .flat_map(|folder| files(&sims.join(folder)))
-        .collect();
+    let shipped: Vec<_> = folders.iter().flat_map(|folder| files(&sims.join(folder))).collect();
     assert!(shipped.len() >= 20, "{}", shipped.len());
     for path in shipped {
         let scenario = file::load(&path).unwrap_or_else(|error| panic!("{error}"));
         let valid = validate::validate(&scenario, &known());
         assert_eq!(valid, Ok(()), "{}", path.display());
         if let WorkloadConfig::Trace(trace) = &scenario.workload {
-            assert!(
-                path.with_file_name(&trace.path).exists(),
-                "{}",
-                path.display()
-            );
+            assert!(path.with_file_name(&trace.path).exists(), "{}", path.display());
         }
         let expect = scenario.expect.as_ref();
         let expect = expect.unwrap_or_else(|| panic!("{}: no [expect]", path.display()));
         // The lint's claim and the file's must agree.
-        let expects_defect = expect
-            .findings
-            .keys()
-            .any(|code| code.severity() == Severity::Defect);
+        let expects_defect = expect.findings.keys().any(|code| code.severity() == Severity::Defect);
         let objects = !lint::lint(&scenario).is_empty();
-        assert!(
-            objects || !expects_defect,
-            "{}: the lint has no objection",
-            path.display()
-        );
+        assert!(objects || !expects_defect, "{}: the lint has no objection", path.display());
         let sound = scenario.title.starts_with("sound: ");
-        assert_eq!(
-            sound,
-            !expects_defect,
-            "{}: {}",
-            path.display(),
-            scenario.title
-        );
+        assert_eq!(sound, !expects_defect, "{}: {}", path.display(), scenario.title);
     }
 }
 

@@ -71,10 +71,8 @@ fn layout(scenario: &Scenario) -> Result<Layout, Invalid> {
     let config = scenario.layout;
     within("layout.page_size", config.page_size, &limits::PAGE_SIZE)?;
     within("layout.ranks", config.ranks, &limits::RANKS)?;
-    Layout::striped(config.page_size, config.ranks).map_err(|error| Invalid {
-        path: "layout".to_owned(),
-        problem: error.to_string(),
-    })
+    Layout::striped(config.page_size, config.ranks)
+        .map_err(|error| Invalid { path: "layout".to_owned(), problem: error.to_string() })
 }
 
 fn prefill(
@@ -119,11 +117,7 @@ fn decode(
         let profile = scenario.profile.name();
         let wanted =
             format!("\"{NO_CACHE}\", since {profile} allows no decode cache over several ranks");
-        return Err(invalid(
-            "decode.cache",
-            wanted,
-            format!("\"{}\"", config.cache),
-        ));
+        return Err(invalid("decode.cache", wanted, format!("\"{}\"", config.cache)));
     }
     ticks("decode.step_ticks", config.step_ticks)?;
     ticks("decode.request_ticks", config.request_ticks)?;
@@ -132,11 +126,7 @@ fn decode(
 
 fn link(scenario: &Scenario, config: &LinkConfig, layout: &Layout) -> Result<(), Invalid> {
     ticks("link.copy_ticks", config.copy_ticks)?;
-    within(
-        "link.bytes_per_tick",
-        config.bytes_per_tick,
-        &(1..=u64::MAX),
-    )?;
+    within("link.bytes_per_tick", config.bytes_per_tick, &(1..=u64::MAX))?;
     within("link.token_bytes", config.token_bytes, &limits::TOKEN_BYTES)?;
     ticks("link.message_ticks", config.message_ticks)?;
     ticks("link.delay_ticks", config.delay_ticks)?;
@@ -153,11 +143,7 @@ fn link(scenario: &Scenario, config: &LinkConfig, layout: &Layout) -> Result<(),
 }
 
 fn pairing(config: &PairingConfig, layout: &Layout) -> Result<(), Invalid> {
-    within(
-        "pairing.prefill_ranks",
-        config.prefill_ranks,
-        &limits::RANKS,
-    )?;
+    within("pairing.prefill_ranks", config.prefill_ranks, &limits::RANKS)?;
     let prefill_ranks = 0..=config.prefill_ranks - 1;
     within("pairing.prefill_rank", config.prefill_rank, &prefill_ranks)?;
     let decode_ranks = 0..=layout.ranks() - 1;
@@ -165,15 +151,10 @@ fn pairing(config: &PairingConfig, layout: &Layout) -> Result<(), Invalid> {
     if let Some(page_size) = config.prefill_page_size {
         within("pairing.prefill_page_size", page_size, &limits::PAGE_SIZE)?;
     }
-    within(
-        "pairing.prefill_attention_cp",
-        config.prefill_attention_cp,
-        &limits::RANKS,
-    )?;
-    for (side, entries) in [
-        ("prefill", &config.prefill_entry_bytes),
-        ("decode", &config.decode_entry_bytes),
-    ] {
+    within("pairing.prefill_attention_cp", config.prefill_attention_cp, &limits::RANKS)?;
+    for (side, entries) in
+        [("prefill", &config.prefill_entry_bytes), ("decode", &config.decode_entry_bytes)]
+    {
         let path = format!("pairing.{side}_entry_bytes");
         not_empty(&path, entries)?;
         for (index, &bytes) in entries.iter().enumerate() {
@@ -201,11 +182,7 @@ fn requests(list: &[RequestSpec]) -> Result<Option<usize>, Invalid> {
 
 fn request(path: &str, spec: &RequestSpec) -> Result<(), Invalid> {
     ticks(&format!("{path}.at"), spec.at.0)?;
-    within(
-        &format!("{path}.prompt"),
-        spec.prompt.len(),
-        &(1..=limits::PROMPT_RUNS_MAX),
-    )?;
+    within(&format!("{path}.prompt"), spec.prompt.len(), &(1..=limits::PROMPT_RUNS_MAX))?;
     let mut prompt = 0_u64;
     for (index, run) in spec.prompt.iter().enumerate() {
         let path = format!("{path}.prompt.{index}");
@@ -216,11 +193,7 @@ fn request(path: &str, spec: &RequestSpec) -> Result<(), Invalid> {
         prompt += u64::from(run.len.0);
     }
     prompt_tokens(&format!("{path}.prompt"), prompt)?;
-    within(
-        &format!("{path}.output"),
-        spec.output.0,
-        &limits::OUTPUT_TOKENS,
-    )?;
+    within(&format!("{path}.output"), spec.output.0, &limits::OUTPUT_TOKENS)?;
     match spec.output_content {
         Some(id) => content(&format!("{path}.output_content"), id),
         None => Ok(()),
@@ -230,27 +203,15 @@ fn request(path: &str, spec: &RequestSpec) -> Result<(), Invalid> {
 /// Returns the number of requests.
 fn synthetic(config: &Synthetic) -> Result<Option<usize>, Invalid> {
     let count = config.requests as usize;
-    within(
-        "workload.synthetic.requests",
-        count,
-        &(1..=limits::REQUESTS_MAX),
-    )?;
+    within("workload.synthetic.requests", count, &(1..=limits::REQUESTS_MAX))?;
     arrivals(config.arrivals, u64::from(config.requests))?;
     // A prompt may be its shared prefix and nothing else.
     let prompt_min = if config.prefix_groups > 0 { 0 } else { 1 };
     let prompt = prompt_min..=*limits::PROMPT_TOKENS.end();
     let prompt = lengths("workload.synthetic.prompt", &config.prompt, &prompt)?;
-    let output = lengths(
-        "workload.synthetic.output",
-        &config.output,
-        &limits::OUTPUT_TOKENS,
-    )?;
+    let output = lengths("workload.synthetic.output", &config.output, &limits::OUTPUT_TOKENS)?;
     let groups = 0..=config.requests;
-    within(
-        "workload.synthetic.prefix_groups",
-        config.prefix_groups,
-        &groups,
-    )?;
+    within("workload.synthetic.prefix_groups", config.prefix_groups, &groups)?;
     let prefix = match &config.prefix {
         Some(prefix) if config.prefix_groups > 0 => {
             lengths("workload.synthetic.prefix", prefix, &limits::PROMPT_TOKENS)?
@@ -286,19 +247,11 @@ fn arrivals(arrivals: Arrivals, requests: u64) -> Result<(), Invalid> {
             let bursts = requests.div_ceil(u64::from(size));
             within(&format!("{path}.bursts.gap"), gap, &a_gap(bursts))
         }
-        Arrivals::Geometric {
-            slot,
-            numerator,
-            denominator,
-        } => {
+        Arrivals::Geometric { slot, numerator, denominator } => {
             let path = format!("{path}.geometric");
             within(&format!("{path}.denominator"), denominator, &(1..=u32::MAX))?;
             let least = denominator.div_ceil(limits::ARRIVAL_SLOTS_MEAN_MAX);
-            within(
-                &format!("{path}.numerator"),
-                numerator,
-                &(least..=denominator),
-            )?;
+            within(&format!("{path}.numerator"), numerator, &(least..=denominator))?;
             within(&format!("{path}.slot"), slot, &a_gap(requests))
         }
     }
@@ -313,11 +266,7 @@ fn lengths(path: &str, lengths: &Lengths, allowed: &RangeInclusive<u32>) -> Resu
         }
         Lengths::Uniform { min, max } => {
             within(&format!("{path}.uniform.min"), *min, allowed)?;
-            within(
-                &format!("{path}.uniform.max"),
-                *max,
-                &(*min..=*allowed.end()),
-            )?;
+            within(&format!("{path}.uniform.max"), *max, &(*min..=*allowed.end()))?;
             Ok(*max)
         }
         Lengths::OneOf(choices) => {
@@ -334,29 +283,13 @@ fn lengths(path: &str, lengths: &Lengths, allowed: &RangeInclusive<u32>) -> Resu
 /// Returns the number of requests, where it is known before the file is read.
 fn trace(config: &TraceConfig) -> Result<Option<usize>, Invalid> {
     if config.path.is_empty() {
-        return Err(invalid(
-            "workload.trace.path",
-            "the path of a file",
-            "nothing",
-        ));
+        return Err(invalid("workload.trace.path", "the path of a file", "nothing"));
     }
-    within(
-        "workload.trace.time_numerator",
-        config.time_numerator,
-        &(1..=u32::MAX),
-    )?;
-    within(
-        "workload.trace.time_denominator",
-        config.time_denominator,
-        &(1..=u32::MAX),
-    )?;
+    within("workload.trace.time_numerator", config.time_numerator, &(1..=u32::MAX))?;
+    within("workload.trace.time_denominator", config.time_denominator, &(1..=u32::MAX))?;
     let cap = config.requests_max.map(|cap| cap as usize);
     if let Some(cap) = cap {
-        within(
-            "workload.trace.requests_max",
-            cap,
-            &(1..=limits::REQUESTS_MAX),
-        )?;
+        within("workload.trace.requests_max", cap, &(1..=limits::REQUESTS_MAX))?;
     }
     Ok(cap)
 }
@@ -386,11 +319,7 @@ fn pool(path: &str, pages: u32, page: u32) -> Result<(), Invalid> {
 fn prompt_tokens(path: &str, tokens: u64) -> Result<(), Invalid> {
     let most = *limits::PROMPT_TOKENS.end();
     if tokens > u64::from(most) {
-        return Err(invalid(
-            path,
-            format!("at most {most} tokens in all"),
-            tokens,
-        ));
+        return Err(invalid(path, format!("at most {most} tokens in all"), tokens));
     }
     Ok(())
 }
@@ -426,11 +355,7 @@ fn one_of(path: &str, name: &str, known: &BTreeSet<String>) -> Result<(), Invali
         return Ok(());
     }
     let names: Vec<&str> = known.iter().map(String::as_str).collect();
-    Err(invalid(
-        path,
-        format!("one of {}", names.join(", ")),
-        format!("\"{name}\""),
-    ))
+    Err(invalid(path, format!("one of {}", names.join(", ")), format!("\"{name}\"")))
 }
 
 fn not_empty<T>(path: &str, list: &[T]) -> Result<(), Invalid> {
@@ -441,10 +366,7 @@ fn not_empty<T>(path: &str, list: &[T]) -> Result<(), Invalid> {
 }
 
 fn invalid(path: impl Into<String>, wanted: impl Display, got: impl Display) -> Invalid {
-    Invalid {
-        path: path.into(),
-        problem: format!("must be {wanted}, got {got}"),
-    }
+    Invalid { path: path.into(), problem: format!("must be {wanted}, got {got}") }
 }
 
 #[cfg(test)]
@@ -472,159 +394,66 @@ mod tests {
     fn what_is_out_of_bounds_is_refused_with_path_range_and_value() {
         for (assignment, expected) in [
             ("title=\"a\\nb\"", "title: must be one line, got several"),
-            (
-                "layout.page_size=0",
-                "layout.page_size: must be 1 to 4096, got 0",
-            ),
-            (
-                "layout.page_size=4097",
-                "layout.page_size: must be 1 to 4096, got 4097",
-            ),
+            ("layout.page_size=0", "layout.page_size: must be 1 to 4096, got 0"),
+            ("layout.page_size=4097", "layout.page_size: must be 1 to 4096, got 4097"),
             ("layout.ranks=0", "layout.ranks: must be 1 to 256, got 0"),
-            (
-                "layout.ranks=257",
-                "layout.ranks: must be 1 to 256, got 257",
-            ),
-            (
-                "prefill.workers=0",
-                "prefill.workers: must be 1 to 64, got 0",
-            ),
-            (
-                "prefill.pages=0",
-                "prefill.pages: must be 1 to 16777216, got 0",
-            ),
-            (
-                "prefill.pages=16777217",
-                "prefill.pages: must be 1 to 16777216, got 16777217",
-            ),
-            (
-                "prefill.cache=trie",
-                "prefill.cache: must be one of none, radix, got \"trie\"",
-            ),
-            (
-                "prefill.eviction=x",
-                "prefill.eviction: must be one of lru, priority, got \"x\"",
-            ),
-            (
-                "prefill.free_order=x",
-                "prefill.free_order: must be one of sorted, stack, got \"x\"",
-            ),
-            (
-                "prefill.admission=x",
-                "prefill.admission: must be one of first_come, got \"x\"",
-            ),
-            (
-                "prefill.chunk_tokens=1",
-                "prefill.chunk_tokens: must be 2 to 8388608, got 1",
-            ),
+            ("layout.ranks=257", "layout.ranks: must be 1 to 256, got 257"),
+            ("prefill.workers=0", "prefill.workers: must be 1 to 64, got 0"),
+            ("prefill.pages=0", "prefill.pages: must be 1 to 16777216, got 0"),
+            ("prefill.pages=16777217", "prefill.pages: must be 1 to 16777216, got 16777217"),
+            ("prefill.cache=trie", "prefill.cache: must be one of none, radix, got \"trie\""),
+            ("prefill.eviction=x", "prefill.eviction: must be one of lru, priority, got \"x\""),
+            ("prefill.free_order=x", "prefill.free_order: must be one of sorted, stack, got \"x\""),
+            ("prefill.admission=x", "prefill.admission: must be one of first_come, got \"x\""),
+            ("prefill.chunk_tokens=1", "prefill.chunk_tokens: must be 2 to 8388608, got 1"),
             (
                 "prefill.chunk_tokens=8388609",
                 "prefill.chunk_tokens: must be 2 to 8388608, got 83886",
             ),
-            (
-                "prefill.step_ticks=1099511627777",
-                "prefill.step_ticks: must be 0 to 1099511627776,",
-            ),
+            ("prefill.step_ticks=1099511627777", "prefill.step_ticks: must be 0 to 1099511627776,"),
             (
                 "prefill.token_ticks=134217729",
                 "prefill.token_ticks: must be 0 to 134217728, got 134",
             ),
-            (
-                "decode.workers=65",
-                "decode.workers: must be 1 to 64, got 65",
-            ),
-            (
-                "decode.pages=0",
-                "decode.pages: must be 1 to 16777216, got 0",
-            ),
-            (
-                "decode.cache=trie",
-                "decode.cache: must be one of none, radix, got \"trie\"",
-            ),
-            (
-                "decode.eviction=x",
-                "decode.eviction: must be one of lru, priority, got \"x\"",
-            ),
-            (
-                "decode.free_order=x",
-                "decode.free_order: must be one of sorted, stack, got \"x\"",
-            ),
-            (
-                "decode.step_ticks=1099511627777",
-                "decode.step_ticks: must be 0 to 1099511627776,",
-            ),
+            ("decode.workers=65", "decode.workers: must be 1 to 64, got 65"),
+            ("decode.pages=0", "decode.pages: must be 1 to 16777216, got 0"),
+            ("decode.cache=trie", "decode.cache: must be one of none, radix, got \"trie\""),
+            ("decode.eviction=x", "decode.eviction: must be one of lru, priority, got \"x\""),
+            ("decode.free_order=x", "decode.free_order: must be one of sorted, stack, got \"x\""),
+            ("decode.step_ticks=1099511627777", "decode.step_ticks: must be 0 to 1099511627776,"),
             (
                 "decode.request_ticks=1099511627777",
                 "decode.request_ticks: must be 0 to 10995116277",
             ),
-            (
-                "decode.release_timeout_ticks=1099511627777",
-                "decode.release_timeout_ticks: must be",
-            ),
+            ("decode.release_timeout_ticks=1099511627777", "decode.release_timeout_ticks: must be"),
             (
                 "profile=sglang-0.5.17",
                 "decode.cache: must be \"none\", since sglang-0.5.17 allows no",
             ),
-            (
-                "link.copy_ticks=1099511627777",
-                "link.copy_ticks: must be 0 to 1099511627776, got",
-            ),
+            ("link.copy_ticks=1099511627777", "link.copy_ticks: must be 0 to 1099511627776, got"),
             (
                 "link.bytes_per_tick=0",
                 "link.bytes_per_tick: must be 1 to 18446744073709551615, got 0",
             ),
-            (
-                "link.token_bytes=0",
-                "link.token_bytes: must be 1 to 2811000, got 0",
-            ),
-            (
-                "link.message_ticks=1099511627777",
-                "link.message_ticks: must be 0 to 1099511627776,",
-            ),
-            (
-                "link.delay_ticks=1099511627777",
-                "link.delay_ticks: must be 0 to 1099511627776, got",
-            ),
-            (
-                "link.pack_tokens=0",
-                "link.pack_tokens: must be 1 to 4294967295, got 0",
-            ),
-            (
-                "link.pack_tokens=7",
-                "link.pack_tokens: must be a multiple of the page size 2 where",
-            ),
-            (
-                "pairing.prefill_ranks=0",
-                "pairing.prefill_ranks: must be 1 to 256, got 0",
-            ),
-            (
-                "pairing.prefill_rank=1",
-                "pairing.prefill_rank: must be 0 to 0, got 1",
-            ),
-            (
-                "pairing.decode_rank=2",
-                "pairing.decode_rank: must be 0 to 1, got 2",
-            ),
-            (
-                "pairing.prefill_page_size=0",
-                "pairing.prefill_page_size: must be 1 to 4096, got 0",
-            ),
+            ("link.token_bytes=0", "link.token_bytes: must be 1 to 2811000, got 0"),
+            ("link.message_ticks=1099511627777", "link.message_ticks: must be 0 to 1099511627776,"),
+            ("link.delay_ticks=1099511627777", "link.delay_ticks: must be 0 to 1099511627776, got"),
+            ("link.pack_tokens=0", "link.pack_tokens: must be 1 to 4294967295, got 0"),
+            ("link.pack_tokens=7", "link.pack_tokens: must be a multiple of the page size 2 where"),
+            ("pairing.prefill_ranks=0", "pairing.prefill_ranks: must be 1 to 256, got 0"),
+            ("pairing.prefill_rank=1", "pairing.prefill_rank: must be 0 to 0, got 1"),
+            ("pairing.decode_rank=2", "pairing.decode_rank: must be 0 to 1, got 2"),
+            ("pairing.prefill_page_size=0", "pairing.prefill_page_size: must be 1 to 4096, got 0"),
             (
                 "pairing.prefill_attention_cp=0",
                 "pairing.prefill_attention_cp: must be 1 to 256, got",
             ),
-            (
-                "pairing.prefill_entry_bytes=[]",
-                "pairing.prefill_entry_bytes: must be a list of at",
-            ),
+            ("pairing.prefill_entry_bytes=[]", "pairing.prefill_entry_bytes: must be a list of at"),
             (
                 "pairing.decode_entry_bytes=[5, 0]",
                 "pairing.decode_entry_bytes.1: must be 1 to 4294",
             ),
-            (
-                "workload.requests=[]",
-                "workload.requests: must be 1 to 4000000, got 0",
-            ),
+            ("workload.requests=[]", "workload.requests: must be 1 to 4000000, got 0"),
             (
                 "workload.requests.0.at=1099511627777",
                 "workload.requests.0.at: must be 0 to 10995116",
@@ -679,29 +508,19 @@ mod tests {
     #[test]
     fn bounds_that_depend_on_other_fields_move_with_them() {
         for (assignments, expected) in [
-            (
-                &["behaviour.chunk_cut=exact_budget", "prefill.chunk_tokens=1"][..],
-                "valid",
-            ),
+            (&["behaviour.chunk_cut=exact_budget", "prefill.chunk_tokens=1"][..], "valid"),
             (&["behaviour.send_split=no", "link.pack_tokens=7"], "valid"),
             (&["profile=sglang-0.5.17", "decode.cache=none"], "valid"),
             (&["profile=sglang-0.5.17", "layout.ranks=1"], "valid"),
             (
-                &[
-                    "layout.page_size=4096",
-                    "layout.ranks=256",
-                    "decode.pages=257",
-                ],
+                &["layout.page_size=4096", "layout.ranks=256", "decode.pages=257"],
                 "decode.pages: must be 1 to 256, got 257",
             ),
             (
                 &["layout.page_size=4096", "prefill.pages=65537"],
                 "prefill.pages: must be 1 to 65536, got 65537",
             ),
-            (
-                &["pairing.prefill_ranks=4", "pairing.prefill_rank=3"],
-                "valid",
-            ),
+            (&["pairing.prefill_ranks=4", "pairing.prefill_rank=3"], "valid"),
             (
                 &["layout.page_size=3"],
                 "link.pack_tokens: must be a multiple of the page size 3 where sends are split, \
@@ -714,14 +533,8 @@ mod tests {
 
     #[test]
     fn versions_and_seeds_that_no_file_can_hold_are_refused() {
-        let newer = Scenario {
-            version: 2,
-            ..small()
-        };
-        let seed = Scenario {
-            seed: 1 << 63,
-            ..small()
-        };
+        let newer = Scenario { version: 2, ..small() };
+        let seed = Scenario { seed: 1 << 63, ..small() };
         let problem = |scenario| validate(&scenario, &known()).unwrap_err().to_string();
         assert_eq!(problem(newer), "version: must be 1, got 2");
         assert_eq!(
@@ -739,10 +552,7 @@ mod tests {
         assert_eq!(refused(&small(), &[base]), "valid");
         for (assignment, expected) in [
             ("requests=0", "requests: must be 1 to 4000000, got 0"),
-            (
-                "requests=4000001",
-                "requests: must be 1 to 4000000, got 4000001",
-            ),
+            ("requests=4000001", "requests: must be 1 to 4000000, got 4000001"),
             (
                 "arrivals={geometric={slot=1,numerator=1,denominator=0}}",
                 "arrivals.geometric.denominator: must be 1 to 4294967295, got 0",
@@ -775,30 +585,12 @@ mod tests {
                 "arrivals={bursts={size=5,gap=549755813889}}",
                 "arrivals.bursts.gap: must be 0 to 549755813888, got 549755813889",
             ),
-            (
-                "prompt={fixed=8388609}",
-                "prompt.fixed: must be 0 to 8388608, got 8388609",
-            ),
-            (
-                "prompt.uniform.max=1",
-                "prompt.uniform.max: must be 2 to 8388608, got 1",
-            ),
-            (
-                "output.one_of=[]",
-                "output.one_of: must be a list of at least 1, got an empty one",
-            ),
-            (
-                "output.one_of=[1,0]",
-                "output.one_of.1: must be 1 to 1048576, got 0",
-            ),
-            (
-                "prefix={fixed=0}",
-                "prefix.fixed: must be 1 to 8388608, got 0",
-            ),
-            (
-                "prefix_groups=0",
-                "prefix_groups: must be at least 1 where a prefix is given, got 0",
-            ),
+            ("prompt={fixed=8388609}", "prompt.fixed: must be 0 to 8388608, got 8388609"),
+            ("prompt.uniform.max=1", "prompt.uniform.max: must be 2 to 8388608, got 1"),
+            ("output.one_of=[]", "output.one_of: must be a list of at least 1, got an empty one"),
+            ("output.one_of=[1,0]", "output.one_of.1: must be 1 to 1048576, got 0"),
+            ("prefix={fixed=0}", "prefix.fixed: must be 1 to 8388608, got 0"),
+            ("prefix_groups=0", "prefix_groups: must be at least 1 where a prefix is given, got 0"),
             ("prefix_groups=11", "prefix_groups: must be 0 to 10, got 11"),
             ("turns=0", "turns: must be 1 to 32767, got 0"),
             ("turns=32768", "turns: must be 1 to 32767, got 32768"),
@@ -814,27 +606,13 @@ mod tests {
         }
         let no_prefix = base.replace("prefix = { fixed = 4 }, ", "");
         let error = refused(&small(), &[&no_prefix]);
-        assert!(
-            error.starts_with("workload.synthetic.prefix: must be given"),
-            "{error}"
-        );
-        let no_groups = no_prefix
-            .replace("prefix_groups = 1, ", "")
-            .replace("min = 2", "min = 0");
+        assert!(error.starts_with("workload.synthetic.prefix: must be given"), "{error}");
+        let no_groups = no_prefix.replace("prefix_groups = 1, ", "").replace("min = 2", "min = 0");
         let error = refused(&small(), &[&no_groups]);
-        assert!(
-            error.starts_with("workload.synthetic.prompt.uniform.min: must be 1"),
-            "{error}"
-        );
-        let long = [
-            "workload.synthetic.requests=4000000",
-            "workload.synthetic.turns=68",
-        ];
+        assert!(error.starts_with("workload.synthetic.prompt.uniform.min: must be 1"), "{error}");
+        let long = ["workload.synthetic.requests=4000000", "workload.synthetic.turns=68"];
         let error = refused(&small(), &[base, long[0], long[1]]);
-        assert!(
-            error.starts_with("workload.synthetic.turns: must be 1 to 67, got 68"),
-            "{error}"
-        );
+        assert!(error.starts_with("workload.synthetic.turns: must be 1 to 67, got 68"), "{error}");
     }
 
     #[test]
@@ -859,10 +637,7 @@ mod tests {
                 "workload.trace.time_denominator=0",
                 "workload.trace.time_denominator: must be 1 to 429",
             ),
-            (
-                "faults=[{abort={request=3}}]",
-                "faults.0.abort.request: must be 0 to 2, got 3",
-            ),
+            ("faults=[{abort={request=3}}]", "faults.0.abort.request: must be 0 to 2, got 3"),
         ] {
             let error = refused(&small(), &[base, assignment]);
             assert!(error.starts_with(expected), "{assignment}: {error}");

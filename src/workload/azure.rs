@@ -12,11 +12,7 @@ const TIME_PER_SECOND: u64 = 10_000_000;
 
 /// Refuses a first line that is not the format's.
 pub(super) fn check_header(line: &str) -> Result<(), String> {
-    if line == HEADER {
-        Ok(())
-    } else {
-        Err(format!("header: must be \"{HEADER}\", got {line:?}"))
-    }
+    if line == HEADER { Ok(()) } else { Err(format!("header: must be \"{HEADER}\", got {line:?}")) }
 }
 
 /// Reads one line, or says what is wrong with it. `content` is its prompt's.
@@ -30,11 +26,7 @@ pub(super) fn parse(line: &str, content: ContentId) -> Result<TraceRequest, Stri
     })?;
     let context = length("ContextTokens", context, &limits::PROMPT_TOKENS)?;
     let output = length("GeneratedTokens", generated, &limits::OUTPUT_TOKENS)?;
-    Ok(TraceRequest {
-        time,
-        runs: vec![Run::whole(content, Tokens(context))],
-        output,
-    })
+    Ok(TraceRequest { time, runs: vec![Run::whole(content, Tokens(context))], output })
 }
 
 fn length(field: &str, text: &str, allowed: &std::ops::RangeInclusive<u32>) -> Result<u32, String> {
@@ -106,10 +98,7 @@ mod tests {
         let ticks: Vec<_> = requests.iter().map(|request| request.at.0).collect();
         // One second less 500 ns, rounded down; then one day and one second.
         assert_eq!(ticks, [0, 999_999, 86_401_000_000]);
-        let lengths: Vec<_> = requests
-            .iter()
-            .map(|r| (r.prompt_len().0, r.output.0))
-            .collect();
+        let lengths: Vec<_> = requests.iter().map(|r| (r.prompt_len().0, r.output.0)).collect();
         assert_eq!(lengths, [(70, 3), (5, 1), (6, 2)]);
         let mut contents: Vec<_> = requests
             .iter()
@@ -144,32 +133,12 @@ mod tests {
             (",44", "", "must be 3 fields, got 2"),
             (",44", ",44,1", "must be 3 fields, got 4"),
             ("374", "0", "ContextTokens: must be 1 to 8388608, got 0"),
-            (
-                "374",
-                "8388609",
-                "ContextTokens: must be 1 to 8388608, got 8388609",
-            ),
-            (
-                "374",
-                "-3",
-                "ContextTokens: must be a whole number, got \"-3\"",
-            ),
-            (
-                "374",
-                "+3",
-                "ContextTokens: must be a whole number, got \"+3\"",
-            ),
-            (
-                "374",
-                " 374",
-                "ContextTokens: must be a whole number, got \" 374\"",
-            ),
+            ("374", "8388609", "ContextTokens: must be 1 to 8388608, got 8388609"),
+            ("374", "-3", "ContextTokens: must be a whole number, got \"-3\""),
+            ("374", "+3", "ContextTokens: must be a whole number, got \"+3\""),
+            ("374", " 374", "ContextTokens: must be a whole number, got \" 374\""),
             ("374", "", "ContextTokens: must be a whole number, got \"\""),
-            (
-                "374",
-                "3.5",
-                "ContextTokens: must be a whole number, got \"3.5\"",
-            ),
+            ("374", "3.5", "ContextTokens: must be a whole number, got \"3.5\""),
             (",44", ",0", "GeneratedTokens: must be 1 to 1048576, got 0"),
             ("-16 ", "-31 ", "TIMESTAMP: must be a time like"),
             ("2023-11-16", "2023-1-16", "TIMESTAMP: must be a time like"),
@@ -190,16 +159,9 @@ mod tests {
 
     #[test]
     fn another_header_is_refused() {
-        for text in [
-            "",
-            "TIMESTAMP,ContextTokens\n",
-            "2023-11-16 18:15:46.6805900,374,44\n",
-        ] {
+        for text in ["", "TIMESTAMP,ContextTokens\n", "2023-11-16 18:15:46.6805900,374,44\n"] {
             let error = read_text(&config(TraceFormat::Azure), text.as_bytes()).unwrap_err();
-            assert!(
-                error.contains("header: must be \"TIMESTAMP,Context"),
-                "{error}"
-            );
+            assert!(error.contains("header: must be \"TIMESTAMP,Context"), "{error}");
         }
         let header = format!("{HEADER}\n");
         assert_eq!(
@@ -210,10 +172,7 @@ mod tests {
 
     #[test]
     fn the_sample_is_read_whole() {
-        let sample = TraceConfig {
-            path: "azure-tiny.csv".into(),
-            ..config(TraceFormat::Azure)
-        };
+        let sample = TraceConfig { path: "azure-tiny.csv".into(), ..config(TraceFormat::Azure) };
         let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("sims/traces");
         assert_eq!(read(&sample, &folder).unwrap().len(), 12);
     }

@@ -92,11 +92,7 @@ pub fn requests(scenario: &Scenario, base_dir: &Path) -> Result<Vec<Request>, Wo
 
 fn written_out(specs: &[RequestSpec]) -> Vec<Request> {
     let mut own = OwnContents::default();
-    let run = |spec: &RunSpec| Run {
-        content: spec.content,
-        offset: spec.offset,
-        len: spec.len,
-    };
+    let run = |spec: &RunSpec| Run { content: spec.content, offset: spec.offset, len: spec.len };
     specs
         .iter()
         .map(|spec| Request {
@@ -132,21 +128,14 @@ mod tests {
     fn requests_written_out_keep_their_contents_and_get_outputs_of_their_own() {
         let spec = |output_content| RequestSpec {
             at: Tick(5),
-            prompt: vec![RunSpec {
-                content: ContentId(3),
-                offset: Tokens(2),
-                len: Tokens(9),
-            }],
+            prompt: vec![RunSpec { content: ContentId(3), offset: Tokens(2), len: Tokens(9) }],
             output: Tokens(4),
             output_content,
             namespace: 1,
             priority: -2,
         };
         let requests = written_out(&[spec(None), spec(Some(ContentId(8))), spec(None)]);
-        let outputs: Vec<_> = requests
-            .iter()
-            .map(|request| request.output_content)
-            .collect();
+        let outputs: Vec<_> = requests.iter().map(|request| request.output_content).collect();
         let own = |number| ContentId(ContentId::OWN + number);
         assert_eq!(outputs, [own(0), ContentId(8), own(1)]);
         assert_eq!(requests[0].prompt_len(), Tokens(9));

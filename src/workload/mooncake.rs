@@ -43,11 +43,7 @@ pub(super) fn parse(text: &str) -> Result<TraceRequest, String> {
         let most = u64::MAX / TIME_PER_MS;
         format!("timestamp: must be at most {most}, got {}", line.timestamp)
     })?;
-    Ok(TraceRequest {
-        time,
-        runs: blocks_of(&line.hash_ids, length),
-        output,
-    })
+    Ok(TraceRequest { time, runs: blocks_of(&line.hash_ids, length), output })
 }
 
 fn blocks_of(ids: &[u64], length: u32) -> Vec<Run> {
@@ -64,9 +60,7 @@ fn blocks_of(ids: &[u64], length: u32) -> Vec<Run> {
 /// What the JSON reader says, with the column only: its line is always the first.
 fn reason(error: &serde_json::Error) -> String {
     let text = error.to_string();
-    let message = text
-        .rsplit_once(" at line ")
-        .map_or(&*text, |(message, _)| message);
+    let message = text.rsplit_once(" at line ").map_or(&*text, |(message, _)| message);
     format!("column {}: {message}", error.column())
 }
 
@@ -86,11 +80,7 @@ mod tests {
         let requests = read_text(&config(TraceFormat::Mooncake), text.as_bytes()).unwrap();
         assert_eq!(requests[0].at.0, 27_000);
         assert_eq!(requests[0].output.0, 4);
-        let runs: Vec<_> = requests[0]
-            .runs
-            .iter()
-            .map(|run| (run.content.0, run.len.0))
-            .collect();
+        let runs: Vec<_> = requests[0].runs.iter().map(|run| (run.content.0, run.len.0)).collect();
         assert_eq!(runs, [(0, 512), (9, 512), (4, 6)]);
         assert!(requests[0].output_content.0 >= ContentId::OWN);
     }
@@ -102,65 +92,21 @@ mod tests {
         assert!(parse(base).is_ok());
         for (from, to, reason) in [
             ("513", "0", "input_length: must be 1 to 8388608, got 0"),
-            (
-                "513",
-                "8388609",
-                "input_length: must be 1 to 8388608, got 8388609",
-            ),
-            (
-                "_length\": 2",
-                "_length\": 0",
-                "output_length: must be 1 to 1048576, got 0",
-            ),
-            (
-                "513",
-                "512",
-                "hash_ids: must be 1 for 512 tokens in blocks of 512, got 2",
-            ),
-            (
-                "513",
-                "1025",
-                "hash_ids: must be 3 for 1025 tokens in blocks of 512, got 2",
-            ),
-            (
-                "[1, 2]",
-                "[1, 281474976710656]",
-                "hash_ids: must be below 281474976710656, got",
-            ),
-            (
-                "[1, 2]",
-                "[1, -2]",
-                "column 76: invalid value: integer `-2`, expected u64",
-            ),
-            (
-                "513",
-                "513.5",
-                "invalid type: floating point `513.5`, expected u64",
-            ),
+            ("513", "8388609", "input_length: must be 1 to 8388608, got 8388609"),
+            ("_length\": 2", "_length\": 0", "output_length: must be 1 to 1048576, got 0"),
+            ("513", "512", "hash_ids: must be 1 for 512 tokens in blocks of 512, got 2"),
+            ("513", "1025", "hash_ids: must be 3 for 1025 tokens in blocks of 512, got 2"),
+            ("[1, 2]", "[1, 281474976710656]", "hash_ids: must be below 281474976710656, got"),
+            ("[1, 2]", "[1, -2]", "column 76: invalid value: integer `-2`, expected u64"),
+            ("513", "513.5", "invalid type: floating point `513.5`, expected u64"),
             ("513", "-1", "invalid value: integer `-1`, expected u64"),
-            (
-                "\"timestamp\": 1",
-                "\"timestamp\": \"1\"",
-                "invalid type: string",
-            ),
-            (
-                "\"timestamp\": 1",
-                "\"timestamp\": 1, \"type\": 3",
-                "unknown field `type`",
-            ),
+            ("\"timestamp\": 1", "\"timestamp\": \"1\"", "invalid type: string"),
+            ("\"timestamp\": 1", "\"timestamp\": 1, \"type\": 3", "unknown field `type`"),
             ("\"timestamp\": 1, ", "", "missing field `timestamp`"),
-            (
-                "\"timestamp\": 1",
-                "\"timestamp\": 1, \"timestamp\": 1",
-                "duplicate field",
-            ),
+            ("\"timestamp\": 1", "\"timestamp\": 1, \"timestamp\": 1", "duplicate field"),
             ("2]}", "2]", "EOF while parsing an object"),
             ("2]}", "2]} x", "trailing characters"),
-            (
-                "\"timestamp\": 1,",
-                "\"timestamp\": 18446744073709551615,",
-                "timestamp: must be at",
-            ),
+            ("\"timestamp\": 1,", "\"timestamp\": 18446744073709551615,", "timestamp: must be at"),
         ] {
             let text = base.replace(from, to);
             assert_ne!(text, base, "{from}");
@@ -171,10 +117,8 @@ mod tests {
 
     #[test]
     fn the_sample_is_read_whole() {
-        let sample = TraceConfig {
-            path: "mooncake-tiny.jsonl".into(),
-            ..config(TraceFormat::Mooncake)
-        };
+        let sample =
+            TraceConfig { path: "mooncake-tiny.jsonl".into(), ..config(TraceFormat::Mooncake) };
         let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("sims/traces");
         assert_eq!(read(&sample, &folder).unwrap().len(), 12);
     }

@@ -47,9 +47,7 @@ fn prefixes(
     let groups: Vec<Run> = match &config.prefix {
         Some(lengths) => {
             let mut lengths = LengthDraws::new(lengths, seed, "prefix lengths");
-            (0..config.prefix_groups)
-                .map(|_| Run::whole(own.next(), lengths.next()))
-                .collect()
+            (0..config.prefix_groups).map(|_| Run::whole(own.next(), lengths.next())).collect()
         }
         None => Vec::new(),
     };
@@ -84,10 +82,7 @@ struct LengthDraws<'a> {
 
 impl<'a> LengthDraws<'a> {
     fn new(lengths: &'a Lengths, seed: u64, label: &str) -> Self {
-        LengthDraws {
-            lengths,
-            stream: Stream::new(seed, label),
-        }
+        LengthDraws { lengths, stream: Stream::new(seed, label) }
     }
 
     fn next(&mut self) -> Tokens {
@@ -107,11 +102,7 @@ impl Arrivals {
         (0_u64..).map(move |number| match self {
             Arrivals::Fixed { gap } => Tick(number * gap),
             Arrivals::Bursts { size, gap } => Tick(number / u64::from(size) * gap),
-            Arrivals::Geometric {
-                slot,
-                numerator,
-                denominator,
-            } => {
+            Arrivals::Geometric { slot, numerator, denominator } => {
                 let (hits, of) = (u64::from(numerator), u64::from(denominator));
                 let at = slots_used + stream.geometric(hits, of, limits::ARRIVAL_SLOTS_MAX);
                 slots_used = at + 1;
@@ -153,21 +144,13 @@ mod tests {
 
     #[test]
     fn geometric_arrivals_use_each_slot_once_and_have_their_mean() {
-        let arrivals = Arrivals::Geometric {
-            slot: 10,
-            numerator: 1,
-            denominator: 4,
-        };
+        let arrivals = Arrivals::Geometric { slot: 10, numerator: 1, denominator: 4 };
         let times = ticks(arrivals, 20_000);
         assert!(times.iter().all(|at| at % 10 == 0));
         assert!(times.is_sorted_by(|a, b| a < b));
         // Mean 4 slots, standard deviation 3.5 a gap: six deviations of the total are about 2,940.
         assert!((times.last().unwrap() / 10).abs_diff(80_000) < 2_940);
-        let every = Arrivals::Geometric {
-            slot: 10,
-            numerator: 4,
-            denominator: 4,
-        };
+        let every = Arrivals::Geometric { slot: 10, numerator: 4, denominator: 4 };
         assert_eq!(ticks(every, 3), [0, 10, 20]);
     }
 
@@ -199,10 +182,8 @@ mod tests {
         };
         let requests = draw(&grouped, 1);
         let mut chains = Chains::default();
-        let sequences: Vec<_> = requests
-            .iter()
-            .map(|request| chains.sequence(0, request.runs.clone()))
-            .collect();
+        let sequences: Vec<_> =
+            requests.iter().map(|request| chains.sequence(0, request.runs.clone())).collect();
         let groups: BTreeSet<_> = requests.iter().map(|r| r.runs[0].content).collect();
         assert_eq!(groups.len(), 3);
         for (a, left) in requests.iter().zip(&sequences) {
@@ -218,11 +199,7 @@ mod tests {
 
     #[test]
     fn a_later_turn_is_the_turn_before_with_its_output_and_new_tokens() {
-        let talks = Synthetic {
-            requests: 7,
-            turns: 3,
-            ..config()
-        };
+        let talks = Synthetic { requests: 7, turns: 3, ..config() };
         let requests = draw(&talks, 1);
         // Seven requests in turns of three make three conversations: 0 3 6, 1 4 and 2 5.
         for number in 3..7 {

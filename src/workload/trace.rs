@@ -62,10 +62,7 @@ impl<'a, R: BufRead> Trace<'a, R> {
     }
 
     fn requests(mut self) -> Result<Vec<Request>, WorkloadError> {
-        let cap = self
-            .config
-            .requests_max
-            .map_or(usize::MAX, |cap| cap as usize);
+        let cap = self.config.requests_max.map_or(usize::MAX, |cap| cap as usize);
         if self.config.format == TraceFormat::Azure {
             let header = self.lines.next()?.unwrap_or_default();
             azure::check_header(&header).map_err(|reason| self.lines.refuse(reason))?;
@@ -132,11 +129,7 @@ struct Lines<R> {
 
 impl<R: BufRead> Lines<R> {
     fn new(path: PathBuf, reader: R) -> Self {
-        Lines {
-            path,
-            reader,
-            number: 0,
-        }
+        Lines { path, reader, number: 0 }
     }
 
     /// The next line without its end, or `None` when only blank lines or nothing is left.
@@ -183,11 +176,7 @@ impl<R: BufRead> Lines<R> {
     }
 
     fn refuse(&self, reason: String) -> WorkloadError {
-        WorkloadError::Line {
-            path: self.path.clone(),
-            line: self.number,
-            reason,
-        }
+        WorkloadError::Line { path: self.path.clone(), line: self.number, reason }
     }
 }
 
@@ -199,11 +188,9 @@ pub(super) fn check_length(
 ) -> Result<u32, String> {
     match u32::try_from(length) {
         Ok(length) if allowed.contains(&length) => Ok(length),
-        _ => Err(format!(
-            "{field}: must be {} to {}, got {length}",
-            allowed.start(),
-            allowed.end()
-        )),
+        _ => {
+            Err(format!("{field}: must be {} to {}, got {length}", allowed.start(), allowed.end()))
+        }
     }
 }
 
@@ -260,18 +247,12 @@ pub(super) mod tests {
     fn a_timestamp_before_the_line_above_is_refused() {
         let text = format!("{}\n{}\n{}\n", line(5), line(5), line(4));
         let error = mooncake(&text).unwrap_err();
-        assert!(
-            error.starts_with("trace:3: timestamp: must not be before"),
-            "{error}"
-        );
+        assert!(error.starts_with("trace:3: timestamp: must not be before"), "{error}");
     }
 
     #[test]
     fn an_empty_file_other_bytes_and_endless_lines_are_refused() {
-        assert_eq!(
-            mooncake("\n").unwrap_err(),
-            "trace: must hold at least one request, got none"
-        );
+        assert_eq!(mooncake("\n").unwrap_err(), "trace: must hold at least one request, got none");
         let bytes = read_text(&config(TraceFormat::Mooncake), b"\xff\n").unwrap_err();
         assert_eq!(bytes, "trace:1: must be UTF-8, got other bytes");
         let endless = " ".repeat(1 << 21);
@@ -283,10 +264,7 @@ pub(super) mod tests {
 
     #[test]
     fn the_cap_stops_before_the_rest_is_read() {
-        let capped = TraceConfig {
-            requests_max: Some(2),
-            ..config(TraceFormat::Mooncake)
-        };
+        let capped = TraceConfig { requests_max: Some(2), ..config(TraceFormat::Mooncake) };
         let text = format!("{}\n{}\nnot a request\n", line(0), line(1));
         assert_eq!(read_text(&capped, text.as_bytes()).unwrap().len(), 2);
         assert!(mooncake(&text).is_err());
@@ -294,30 +272,22 @@ pub(super) mod tests {
 
     #[test]
     fn times_are_scaled_and_rounded_down() {
-        let scaled = TraceConfig {
-            time_numerator: 2,
-            time_denominator: 3,
-            ..config(TraceFormat::Mooncake)
-        };
+        let scaled =
+            TraceConfig { time_numerator: 2, time_denominator: 3, ..config(TraceFormat::Mooncake) };
         let text = format!("{}\n{}\n", line(1), line(300));
         let requests = read_text(&scaled, text.as_bytes()).unwrap();
         let ticks: Vec<_> = requests.iter().map(|request| request.at.0).collect();
         assert_eq!(ticks, [666, 200_000]);
         let late = line(limits::TICKS_MAX / 1_000 + 1);
         let error = mooncake(&late).unwrap_err();
-        assert!(
-            error.starts_with("trace:1: timestamp: must be at most"),
-            "{error}"
-        );
+        assert!(error.starts_with("trace:1: timestamp: must be at most"), "{error}");
         assert!(mooncake(&line(u64::MAX)).is_err());
     }
 
     #[test]
     fn a_missing_file_is_named() {
-        let missing = TraceConfig {
-            path: "no-such-trace.jsonl".into(),
-            ..config(TraceFormat::Mooncake)
-        };
+        let missing =
+            TraceConfig { path: "no-such-trace.jsonl".into(), ..config(TraceFormat::Mooncake) };
         let error = read(&missing, Path::new("folder")).unwrap_err().to_string();
         assert!(error.starts_with("folder/no-such-trace.jsonl: "), "{error}");
     }

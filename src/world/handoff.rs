@@ -78,6 +78,8 @@ pub struct Handoff {
     computing: bool,
     source_held: bool,
     destination_held: bool,
+    /// Whether the sender stops although decode is active: it was refused or told to.
+    sender_stopped: bool,
     /// The number of the last piece, once a part of it was queued or landed.
     last_piece: Option<u32>,
     queued: BTreeSet<(u32, Rank)>,
@@ -95,6 +97,7 @@ impl Handoff {
             computing: false,
             source_held: false,
             destination_held: false,
+            sender_stopped: false,
             last_piece: None,
             queued: BTreeSet::new(),
             landed: BTreeSet::new(),
@@ -126,6 +129,15 @@ impl Handoff {
         self.last_piece.is_some()
     }
 
+    /// Whether prefill shall compute and send more.
+    pub fn wants_more(&self) -> bool {
+        match self.stage {
+            Stage::Reserved => true,
+            Stage::Active => !self.is_sent() && !self.sender_stopped,
+            Stage::Waiting | Stage::Closing | Stage::Ended => false,
+        }
+    }
+
     /// Takes `fact` in and says what follows.
     pub fn step(&mut self, fact: Fact) -> Vec<Action> {
         let mut actions = Vec::new();
@@ -139,7 +151,7 @@ impl Handoff {
                 self.stage = Stage::Ended;
                 actions.push(Action::End);
             }
-            (Stage::Reserved, Fact::ComputeStarted) => {
+            (Stage::Reserved | Stage::Active, Fact::ComputeStarted) if self.wants_more() => {
                 self.source_held = true;
                 self.computing = true;
             }
@@ -149,6 +161,7 @@ impl Handoff {
                     self.release_destination(&mut actions);
                 }
             }
+            (Stage::Active, Fact::Refused | Fact::Aborted) => self.sender_stopped = true,
             (Stage::Closing, Fact::TimedOut) if self.release == ReleaseOnAbort::Timeout => {
                 self.release_destination(&mut actions);
             }
@@ -166,9 +179,9 @@ impl Handoff {
             }
             // Repeated, late, or before its time: nothing to do.
             (Stage::Reserved | Stage::Active | Stage::Closing, Fact::Reserved)
-            | (Stage::Waiting | Stage::Active | Stage::Closing, Fact::ComputeStarted)
+            | (_, Fact::ComputeStarted)
             | (Stage::Waiting, Fact::PartQueued(_) | Fact::PartLanded(_))
-            | (Stage::Active | Stage::Closing, Fact::Refused | Fact::Aborted)
+            | (Stage::Closing, Fact::Refused | Fact::Aborted)
             | (_, Fact::TimedOut) => {}
         }
         self.settle(&mut actions);
@@ -216,7 +229,7 @@ impl Handoff {
     fn settle(&mut self, actions: &mut Vec<Action>) {
         let drained = self.queued.is_empty();
         let source_done = match self.stage {
-            Stage::Active => self.last_piece.is_some(),
+            Stage::Active => self.is_sent() || self.sender_stopped,
             Stage::Closing => true,
             Stage::Waiting | Stage::Reserved | Stage::Ended => false,
         };

@@ -39,12 +39,7 @@ pub(super) struct Link {
 impl Link {
     /// Reads the sources of every copy whose time it is: the one being served, and each rank's first
     /// packed one. Returns the parts that were read.
-    pub(super) fn gather(
-        &mut self,
-        memory: &Memory,
-        page: PageSize,
-        ranks: u32,
-    ) -> Vec<usize> {
+    pub(super) fn gather(&mut self, memory: &Memory, page: PageSize, ranks: u32) -> Vec<usize> {
         let mut read = Vec::new();
         let mut regions_in_use = vec![false; ranks as usize];
         let mut left = ranks;
@@ -86,9 +81,9 @@ impl Link {
             for row in rows.start.max(theirs.start)..rows.end.min(theirs.end) {
                 let at = |range: &Range<u64>| usize::try_from(row - range.start).ok();
                 if let (Some(from), Some(to)) = (at(&rows), at(&theirs)) {
-                    held[to].content = ours[from].content.map(|(stamp, step)| {
-                        (Stamp { writer: copy.part.request, ..stamp }, step)
-                    });
+                    held[to].content = ours[from]
+                        .content
+                        .map(|(stamp, step)| (Stamp { writer: copy.part.request, ..stamp }, step));
                 }
             }
             copy.writes = Some(held);
@@ -108,12 +103,7 @@ fn single_rows(writes: &[Write]) -> Vec<Write> {
 }
 
 /// Reads the plan's source rows of `memory` and says what its destination rows will hold.
-fn read_rows(
-    plan: &RunPlan,
-    request: RequestId,
-    memory: &Memory,
-    page: PageSize,
-) -> Vec<Write> {
+fn read_rows(plan: &RunPlan, request: RequestId, memory: &Memory, page: PageSize) -> Vec<Write> {
     let mut reader = Reader { writes: Vec::new(), request, page };
     for run in &plan.runs {
         let mut at = 0;

@@ -44,10 +44,13 @@ impl Store {
         self.pool.available() + self.cache.as_ref().map_or(Pages(0), |cache| cache.evictable())
     }
 
-    /// Evicts until `wanted` pages are free, as far as there is something to evict.
-    pub(super) fn make_room(&mut self, log: &mut Log, wanted: Pages) {
+    /// Evicts until `wanted` pages are free, as far as there is something to evict. Returns the
+    /// pages that the cache dropped.
+    pub(super) fn make_room(&mut self, log: &mut Log, wanted: Pages) -> Vec<PageId> {
         let missing = wanted.saturating_sub(self.pool.available());
-        let Some(cache) = self.cache.as_mut().filter(|_| missing > Pages(0)) else { return };
+        let Some(cache) = self.cache.as_mut().filter(|_| missing > Pages(0)) else {
+            return Vec::new();
+        };
         let dropped: Vec<PageId> = cache.evict(missing).into_iter().flatten().collect();
         let (metric, mark) = match self.server.side {
             Side::Prefill => (Metric::EvictedPrefillPages, Mark::EvictPrefill),
@@ -58,6 +61,7 @@ impl Store {
             log.mark(mark);
             self.give_back(log, Holder::Cache, &dropped);
         }
+        dropped
     }
 
     /// States that the pool handed `pages` to `request`, from ordinal `first` of its table on.
@@ -98,9 +102,10 @@ impl Store {
 
     /// States what pool and cache count.
     pub(super) fn books(&self, log: &mut Log) {
-        let cached = self.cache.as_ref().map_or((Pages(0), Pages(0)), |cache| {
-            (cache.evictable(), cache.protected())
-        });
+        let cached = self
+            .cache
+            .as_ref()
+            .map_or((Pages(0), Pages(0)), |cache| (cache.evictable(), cache.protected()));
         let fact = Fact::Books {
             server: self.server,
             free: self.pool.available(),

@@ -1,0 +1,543 @@
+//! The simulated system: prefill and decode servers, their caches and queues, the links between
+//! them, and the one loop that runs a [`Scenario`].
+//!
+//! # The life of a request
+//!
+//! Who owns which page at each moment, who writes which row when, and what each failure gives back.
+//! *Source* pages are prefill's, *target* pages decode's. A cached page belongs to the tree; a
+//! request only locks it.
+//!
+//! | moment | source pages | target pages | rows written | on failure |
+//! |---|---|---|---|---|
+//! | arrives | none | none | none | it ends |
+//! | reserved | none | matched ones locked, the rest the request's | a part of a cached page, if a hit ends inside it | target back, it ends |
+//! | a chunk is launched | matched ones locked, the chunk's pages the request's | as before | none | waits for the step's end |
+//! | the step ends | full pages go to the tree and stay locked; duplicates go back and the table points at the tree's; a partial page stays the request's | as before | the chunk's rows, by prefill | source unlocked and back |
+//! | a part is queued | must stay until it has landed | must stay until it has landed | none | target back when every queued part has landed |
+//! | a part lands | as before | as before | its rows on its rank, by the copy | as before |
+//! | activated (every part of every piece has landed) | unlocked; the partial page back | as before | none | from here on decode's own |
+//! | a step ends | none | a page more when a token opens one | one row, by decode | target back at the step's end |
+//! | retracted | none | all back, after a copy to the host; or prefill sends again | none | the copy is dropped |
+//! | resumes | none | as many as it stored and one token more | all it had stored, from the host | as when running |
+//! | finishes | none | full pages go to the tree, duplicates and the partial page back, match unlocked | none | |
+//!
+//! Every finding code is a violated line of this table; the oracle is told each move and judges it
+//! without the code that made it.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::rc::Rc;
+
+use thiserror::Error;
+
+use crate::behaviour::{Behaviours, DecodeMatchUnit, RefusedRequest, ReleaseOnAbort, Retraction};
+use crate::cache::PrefixCache;
+use crate::cache::partial::PartialIndex;
+use crate::finding::{Chance, Code, Mark, Metric, Run};
+use crate::layout::Layout;
+use crate::limits;
+use crate::oracle::fact::{Fact, Outcome, Server, Side, Text};
+use crate::oracle::{Oracle, Terms};
+use crate::planner::Planner;
+use crate::planner::pairing::{self, Endpoint, PairingRefusal};
+use crate::pool::Pool;
+use crate::prompt::{Chains, Run as ContentRun};
+use crate::scenario::{Fault, Moment, Scenario};
+use crate::units::{PageSize, Pages, Rank, RequestId, Tick, Tokens};
+use crate::workload::{self, Request, WorkloadError};
+
+pub mod admission;
+mod decode;
+mod event;
+pub mod handoff;
+mod link;
+mod log;
+mod prefill;
+mod registry;
+mod request;
+mod store;
+mod transfer;
+
+pub use registry::Registry;
+
+use decode::Decode;
+use event::{Event, Queue};
+use handoff::Fact as Told;
+use link::{Copy, Link};
+use log::Log;
+use prefill::Prefill;
+use request::{Live, Place};
+use store::Store;
+
+/// Why a scenario could not be run.
+#[derive(Debug, Error)]
+pub enum RunError {
+    /// A field of the scenario is out of its bounds.
+    #[error(transparent)]
+    Invalid(#[from] crate::scenario::validate::Invalid),
+    /// The workload could not be read.
+    #[error(transparent)]
+    Workload(#[from] WorkloadError),
+}
+
+/// Runs a scenario with the built-in policies. Trace paths start at `folder`.
+pub fn run(scenario: &Scenario, folder: &Path) -> Result<Run, RunError> {
+    run_with(scenario, folder, &Registry::default())
+}
+
+/// Runs a scenario with the policies of `registry`. Trace paths start at `folder`.
+pub fn run_with(scenario: &Scenario, folder: &Path, registry: &Registry) -> Result<Run, RunError> {
+    crate::scenario::validate::validate(scenario, &registry.names())?;
+    let requests = workload::requests(scenario, folder)?;
+    Ok(World::new(scenario, registry, &requests).run())
+}
+
+/// A system in motion.
+struct World<'a> {
+    scenario: &'a Scenario,
+    requests: &'a [Request],
+    switches: Behaviours,
+    layout: Layout,
+    planner: Box<dyn Planner>,
+    pairing: Result<(), PairingRefusal>,
+    chains: Chains,
+    /// By request number; `None` before arrival.
+    live: Vec<Option<Live>>,
+    prefills: Vec<Prefill>,
+    decodes: Vec<Decode>,
+    /// By prefill server, then decode server.
+    links: Vec<Link>,
+    /// Copies that were served and land later.
+    late: BTreeMap<u64, Copy>,
+    /// Servers whose situation has changed since they last looked for work.
+    awake: Vec<(Side, usize)>,
+    queue: Queue,
+    log: Log,
+}
+
+impl<'a> World<'a> {
+    fn new(scenario: &'a Scenario, registry: &Registry, requests: &'a [Request]) -> World<'a> {
+        let layout = Layout::striped(scenario.layout.page_size, scenario.layout.ranks)
+            .expect("validation keeps the layout within bounds");
+        let switches = scenario.behaviours();
+        let terms = Terms {
+            page_size: layout.page().get(),
+            ranks: layout.ranks(),
+            prefill_pages: scenario.prefill.pages,
+            decode_pages: scenario.decode.pages,
+            reserved_tokens: scenario.decode.reserved_tokens,
+            sends_again: switches.retraction == Retraction::SendAgain,
+        };
+        let servers = |side, count| (0..count).map(move |index| Server { side, index });
+        let prefill_servers = servers(Side::Prefill, scenario.prefill.workers);
+        let decode_servers = servers(Side::Decode, scenario.decode.workers);
+        let oracle = Oracle::new(terms, prefill_servers.clone().chain(decode_servers.clone()));
+        let make = Make { registry, switches, layout };
+        let links = scenario.prefill.workers * scenario.decode.workers;
+        World {
+            scenario,
+            requests,
+            switches,
+            layout,
+            planner: registry.planners[&switches.planner](),
+            pairing: pair(scenario),
+            chains: Chains::default(),
+            live: requests.iter().map(|_| None).collect(),
+            prefills: prefill_servers.map(|server| make.prefill(scenario, server)).collect(),
+            decodes: decode_servers.map(|server| make.decode(scenario, server)).collect(),
+            links: (0..links).map(|_| Link::default()).collect(),
+            late: BTreeMap::new(),
+            awake: Vec::new(),
+            queue: Queue::default(),
+            log: Log::new(oracle),
+        }
+    }
+
+    /// Runs until nothing is left to happen, or the event bound is reached.
+    fn run(mut self) -> Run {
+        let bound = limits::EVENTS_FLOOR + limits::EVENTS_PER_REQUEST * self.requests.len() as u64;
+        let mut events = 0;
+        self.plan_faults_from_the_start();
+        if let Some(first) = self.requests.first() {
+            self.queue.plan(first.at, Event::Arrives);
+        }
+        let mut next = RequestId(0);
+        while events < bound
+            && let Some((tick, event)) = self.queue.next()
+        {
+            events += 1;
+            self.log.now = tick;
+            match event {
+                Event::CopyServed { link } => self.copy_served(link),
+                Event::CopyLands { copy } => self.copy_lands(copy),
+                Event::PrefillStepEnds { server } => self.prefill_step_ends(server),
+                Event::DecodeStepEnds { server } => self.decode_step_ends(server),
+                Event::DestinationKnown { request, attempt } => {
+                    self.destination_known(request, attempt);
+                }
+                Event::Arrives => {
+                    self.arrive(next);
+                    next.0 += 1;
+                    if let Some(request) = self.requests.get(next.index()) {
+                        self.queue.plan(request.at, Event::Arrives);
+                    }
+                }
+                Event::Aborts { request } => self.abort(request),
+                Event::ReleaseTimesOut { request, attempt } => {
+                    if self.live(request).attempt == attempt {
+                        self.hand(request, Told::TimedOut);
+                    }
+                }
+            }
+            self.pump();
+        }
+        self.log.count(Metric::Events, events);
+        let stores = self.prefills.iter().map(|prefill| &prefill.store);
+        let stores = stores.chain(self.decodes.iter().map(|decode| &decode.store));
+        let protected: Vec<_> = stores.map(|store| (store.server, store.protected())).collect();
+        self.log.close(&protected, events == bound)
+    }
+
+    /// Lets every server whose situation has changed look for work.
+    fn pump(&mut self) {
+        while let Some((side, index)) = self.awake.pop() {
+            match side {
+                Side::Prefill => self.pump_prefill(index),
+                Side::Decode => self.pump_decode(index),
+            }
+        }
+    }
+
+    fn wake_prefill(&mut self, index: usize) {
+        self.wake((Side::Prefill, index));
+    }
+
+    fn wake_decode(&mut self, index: usize) {
+        self.wake((Side::Decode, index));
+    }
+
+    fn wake(&mut self, server: (Side, usize)) {
+        if !self.awake.contains(&server) {
+            self.awake.push(server);
+        }
+    }
+
+    /// A request that has arrived; a broken invariant of the world if it has not.
+    fn live(&self, request: RequestId) -> &Live {
+        self.live[request.index()].as_ref().expect("the request has arrived")
+    }
+
+    fn live_mut(&mut self, request: RequestId) -> &mut Live {
+        self.live[request.index()].as_mut().expect("the request has arrived")
+    }
+
+    /// A request arrives: its peers connect, and it waits for decode pages if the pools can ever
+    /// serve it.
+    fn arrive(&mut self, request: RequestId) {
+        let spec = &self.requests[request.index()];
+        let prompt = spec.prompt_len();
+        let output = ContentRun::whole(spec.output_content, spec.output);
+        let runs = spec.runs.iter().copied().chain([output]);
+        let text = Rc::new(self.chains.sequence(spec.namespace, runs));
+        let fits = self.fits(prompt, text.len());
+        let number = request.index();
+        let live = Live {
+            text: Rc::clone(&text),
+            length: prompt,
+            prompt,
+            priority: spec.priority,
+            arrived: self.log.now,
+            prefill: number % self.prefills.len(),
+            decode: number % self.decodes.len(),
+            attempt: 0,
+            skips_prefix: false,
+            was_refused: false,
+            gave_up: false,
+            was_started: false,
+            place: Place::Arriving,
+            handoff: self.new_handoff(),
+            source: None,
+            target: None,
+            host: None,
+        };
+        let decode = live.decode;
+        self.live[number] = Some(live);
+        self.log.count(Metric::Requests, 1);
+        self.log.count(Metric::PromptTokens, u64::from(prompt.0));
+        let fact = Fact::Arrived { request, text: Text(text), prompt, admitted: fits };
+        self.log.tell(&fact, &[]);
+        self.log.chance(Chance::Pairings);
+        let refused = match &self.pairing {
+            Err(refusal) => Some((pairing_code(refusal), refusal.to_string())),
+            Ok(()) if !fits => Some((Code::RefusedCapacity, self.capacity_text(prompt))),
+            Ok(()) => None,
+        };
+        match refused {
+            Some((code, said)) => {
+                self.log.tell(&Fact::Refused { request, code, ranks: &[], said: &said }, &[]);
+                self.live_mut(request).was_refused = true;
+                self.hand(request, Told::Refused);
+            }
+            None => {
+                self.decodes[decode].arriving.push_back(request);
+                self.moment(request, Moment::Arrived);
+                self.wake_decode(decode);
+            }
+        }
+    }
+
+    /// Whether empty pools could serve a request of this prompt and whole length.
+    fn fits(&self, prompt: Tokens, length: Tokens) -> bool {
+        let virtual_page = self.layout.virtual_page();
+        let reserved = u64::from(self.scenario.decode.reserved_tokens);
+        let stored = length - Tokens(1);
+        let decode = |tokens: Tokens, more: u64| {
+            let pages = u64::from(tokens.pages_ceil(virtual_page).0);
+            let held = u64::from(self.scenario.decode.pages);
+            pages * u64::from(virtual_page.get()) + more <= held * u64::from(virtual_page.get())
+        };
+        let computed = match self.switches.retraction {
+            Retraction::HostCopy => prompt,
+            Retraction::SendAgain => stored,
+        };
+        let prefill = computed.pages_ceil(self.layout.page()).0 <= self.scenario.prefill.pages;
+        decode(prompt, reserved) && decode(stored, 0) && prefill
+    }
+
+    fn capacity_text(&self, prompt: Tokens) -> String {
+        format!(
+            "a prompt of {prompt} tokens: {} prefill pages of {}, {} decode pages of {}, {} tokens \
+             reserved",
+            self.scenario.prefill.pages,
+            self.layout.page(),
+            self.scenario.decode.pages,
+            self.layout.virtual_page(),
+            self.scenario.decode.reserved_tokens
+        )
+    }
+
+    /// A client gives up, in whatever state its request is.
+    fn abort(&mut self, request: RequestId) {
+        let Some(live) = self.live[request.index()].as_mut() else { return };
+        live.gave_up = true;
+        let decode = live.decode;
+        match live.place {
+            Place::Ended => {}
+            Place::Arriving => {
+                self.log.mark(Mark::AbortWaiting);
+                self.decodes[decode].arriving.retain(|&waiting| waiting != request);
+                self.hand(request, Told::Aborted);
+            }
+            Place::Transferring => self.abort_transfer(request),
+            Place::Running => {
+                self.log.mark(Mark::AbortRunning);
+                let in_step = self.decodes[decode].step.as_ref();
+                if !in_step.is_some_and(|batch| batch.contains(&request)) {
+                    self.drop_running(request);
+                }
+            }
+            Place::Retracted => {
+                self.log.mark(Mark::AbortRetracted);
+                live.host = None;
+                self.decodes[decode].retracted.retain(|&waiting| waiting != request);
+                self.end(request, Outcome::Aborted);
+            }
+        }
+        self.wake_decode(decode);
+    }
+
+    fn abort_transfer(&mut self, request: RequestId) {
+        let live = self.live(request);
+        let is_copying = live.handoff.is_copying();
+        let mark = if live.handoff.is_sent() {
+            Mark::AbortCopying
+        } else if live.handoff.holds_source() {
+            Mark::AbortPrefilling
+        } else {
+            Mark::AbortReserved
+        };
+        self.log.mark(mark);
+        if is_copying {
+            self.log.mark(Mark::AbortInFlight);
+        }
+        self.close_transfer(request, Told::Aborted);
+    }
+
+    /// Tells the handoff that it is over, and sets the clock of a release by timeout.
+    fn close_transfer(&mut self, request: RequestId, why: Told) {
+        if self.switches.release_on_abort == ReleaseOnAbort::Timeout {
+            let after = Tick(self.scenario.decode.release_timeout_ticks);
+            let attempt = self.live(request).attempt;
+            let event = Event::ReleaseTimesOut { request, attempt };
+            self.queue.plan(self.log.now + after, event);
+        }
+        self.hand(request, why);
+    }
+
+    /// A transfer is over without activation, and everything is given back.
+    fn transfer_ended(&mut self, request: RequestId) {
+        let serves_again = self.switches.refused_request == RefusedRequest::ServedAgain;
+        let live = self.live(request);
+        let refused = live.was_refused && live.place == Place::Transferring;
+        if refused && serves_again && !live.gave_up && live.attempt + 1 < limits::ATTEMPTS_MAX {
+            self.log.mark(Mark::RefusedServedAgain);
+            self.renew(request);
+            let live = self.live_mut(request);
+            live.skips_prefix = true;
+            live.place = Place::Arriving;
+            let decode = live.decode;
+            self.decodes[decode].arriving.push_back(request);
+            self.wake_decode(decode);
+        } else {
+            let outcome = if live.gave_up { Outcome::Aborted } else { Outcome::Failed };
+            self.end(request, outcome);
+        }
+    }
+
+    fn end(&mut self, request: RequestId, outcome: Outcome) {
+        self.live_mut(request).place = Place::Ended;
+        match outcome {
+            Outcome::Finished => {}
+            Outcome::Failed => self.log.count(Metric::Failed, 1),
+            Outcome::Aborted => self.log.count(Metric::Aborted, 1),
+        }
+        self.log.tell(&Fact::Ended { request, outcome }, &[]);
+    }
+
+    fn plan_faults_from_the_start(&mut self) {
+        for fault in &self.scenario.faults {
+            match *fault {
+                Fault::Abort { request, after, when: Moment::Start } => {
+                    self.queue.plan(after, Event::Aborts { request });
+                }
+                Fault::Abort { .. } => {}
+            }
+        }
+    }
+
+    /// `request` has reached `moment`: faults that count from there are planned.
+    fn moment(&mut self, request: RequestId, moment: Moment) {
+        for fault in &self.scenario.faults {
+            match *fault {
+                Fault::Abort { request: whose, after, when }
+                    if whose == request && when == moment =>
+                {
+                    self.queue.plan(self.log.now + after, Event::Aborts { request });
+                }
+                Fault::Abort { .. } => {}
+            }
+        }
+    }
+
+    /// The first piece of a transfer is on the link.
+    fn reach_copying(&mut self, request: RequestId) {
+        if self.live_mut(request).source_mut().pieces == 1 {
+            self.moment(request, Moment::Copying);
+        }
+    }
+}
+
+/// Makes servers.
+struct Make<'a> {
+    registry: &'a Registry,
+    switches: Behaviours,
+    layout: Layout,
+}
+
+impl Make<'_> {
+    fn store(&self, server: Server, config: StoreConfig<'_>) -> Store {
+        let order = self.registry.free_orders[config.free_order](config.page);
+        let eviction = self.registry.evictions[config.eviction];
+        let cache: Option<Box<dyn PrefixCache>> = self.registry.caches[config.cache](eviction);
+        let pool = Pool::new(config.page, config.pages, order);
+        Store::new(server, pool, cache, config.ranks, self.switches.free_check)
+    }
+
+    fn prefill(&self, scenario: &Scenario, server: Server) -> Prefill {
+        let config = &scenario.prefill;
+        let store = StoreConfig {
+            page: self.layout.page(),
+            pages: Pages(config.pages),
+            ranks: 1,
+            free_order: &config.free_order,
+            cache: &config.cache,
+            eviction: &config.eviction,
+        };
+        Prefill {
+            store: self.store(server, store),
+            admission: self.registry.admissions[&config.admission](),
+            waiting: std::collections::VecDeque::new(),
+            cut: None,
+            step: None,
+        }
+    }
+
+    fn decode(&self, scenario: &Scenario, server: Server) -> Decode {
+        let config = &scenario.decode;
+        let virtual_page = self.layout.virtual_page();
+        let store = StoreConfig {
+            page: virtual_page,
+            pages: Pages(config.pages),
+            ranks: self.layout.ranks(),
+            free_order: &config.free_order,
+            cache: &config.cache,
+            eviction: &config.eviction,
+        };
+        let is_fine = self.switches.decode_match_unit != DecodeMatchUnit::VirtualPage;
+        Decode {
+            store: self.store(server, store),
+            partial: is_fine.then(|| PartialIndex::new(virtual_page)),
+            arriving: std::collections::VecDeque::new(),
+            retracted: std::collections::VecDeque::new(),
+            transferring: 0,
+            running: Vec::new(),
+            step: None,
+        }
+    }
+}
+
+/// What a server's KV is made of.
+struct StoreConfig<'a> {
+    page: PageSize,
+    pages: Pages,
+    ranks: u32,
+    free_order: &'a str,
+    cache: &'a str,
+    eviction: &'a str,
+}
+
+/// Whether the peers can be connected, by what they say of themselves.
+fn pair(scenario: &Scenario) -> Result<(), PairingRefusal> {
+    let config = &scenario.pairing;
+    let several = config.prefill_ranks > 1;
+    let page = |rows| PageSize::new(rows).expect("validation keeps page sizes positive");
+    let prefill = Endpoint {
+        ranks: config.prefill_ranks,
+        rank: several.then_some(Rank(config.prefill_rank)),
+        page_size: page(config.prefill_page_size.unwrap_or(scenario.layout.page_size)),
+        attention_cp: config.prefill_attention_cp,
+        pool: config.decode_pool,
+        entry_bytes: config.prefill_entry_bytes.clone(),
+    };
+    let decode = Endpoint {
+        ranks: scenario.layout.ranks,
+        rank: several.then_some(Rank(config.decode_rank)),
+        page_size: page(scenario.layout.page_size),
+        attention_cp: 1,
+        pool: config.decode_pool,
+        entry_bytes: config.decode_entry_bytes.clone(),
+    };
+    pairing::pair(&prefill, &decode).map(|_| ())
+}
+
+/// The code under which a refused connection is found.
+fn pairing_code(refusal: &PairingRefusal) -> Code {
+    match refusal {
+        PairingRefusal::Rank { .. } | PairingRefusal::RankMismatch { .. } => Code::RefusedRank,
+        PairingRefusal::PageSize { .. } => Code::RefusedPageSize,
+        PairingRefusal::Pool => Code::RefusedPool,
+        PairingRefusal::PrefillCp { .. } => Code::RefusedPrefillCp,
+        PairingRefusal::Topology { .. } => Code::RefusedTopology,
+        PairingRefusal::Geometry { .. } => Code::RefusedGeometry,
+    }
+}

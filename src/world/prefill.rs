@@ -1,0 +1,326 @@
+//! A prefill server: its queue, its steps of a token budget, its cache of computed pages.
+
+use std::collections::VecDeque;
+
+use super::World;
+use super::admission::{Admission, Waiting};
+use super::event::Event;
+use super::handoff::Fact as Told;
+use super::request::Source;
+use super::store::Store;
+use crate::behaviour::{ChunkCut, DuplicateInsert};
+use crate::finding::{Mark, Metric};
+use crate::oracle::fact::{Fact, Holder};
+use crate::pool::Growth;
+use crate::pool::memory::{Extent, Memory, Stamp};
+use crate::prompt::Sequence;
+use crate::scenario::Moment;
+use crate::units::{PageId, PageSize, Pages, RequestId, Tick, Tokens};
+
+/// One prefill server.
+pub(super) struct Prefill {
+    pub(super) store: Store,
+    pub(super) admission: Box<dyn Admission>,
+    /// Requests whose destination is known, in order of that.
+    pub(super) waiting: VecDeque<RequestId>,
+    /// The request that the last step cut; it goes on first.
+    pub(super) cut: Option<RequestId>,
+    /// The step under way.
+    pub(super) step: Option<Vec<Chunk>>,
+}
+
+/// Positions of one request that a step computes.
+#[derive(Clone, Copy)]
+pub(super) struct Chunk {
+    request: RequestId,
+    from: Tokens,
+    to: Tokens,
+}
+
+impl World<'_> {
+    /// Begins a step on prefill server `index` if it is idle and has work.
+    pub(super) fn pump_prefill(&mut self, index: usize) {
+        if self.prefills[index].step.is_some() {
+            return;
+        }
+        let chunks = self.compose_step(index);
+        if chunks.is_empty() {
+            return;
+        }
+        let config = &self.scenario.prefill;
+        let tokens: u64 = chunks.iter().map(|chunk| u64::from((chunk.to - chunk.from).0)).sum();
+        let ticks = Tick(config.step_ticks + config.token_ticks * tokens);
+        self.log.count(Metric::PrefillSteps, 1);
+        self.log.count(Metric::PrefillBusyTicks, ticks.0);
+        self.log.count(Metric::ComputedTokens, tokens);
+        self.prefills[index].step = Some(chunks);
+        self.queue.plan(self.log.now + ticks, Event::PrefillStepEnds { server: index });
+        self.prefills[index].store.books(&mut self.log);
+    }
+
+    /// Fills a step's budget: first the request that was cut, then waiting ones.
+    fn compose_step(&mut self, index: usize) -> Vec<Chunk> {
+        let page = self.layout.page();
+        let mut budget = Tokens(self.scenario.prefill.chunk_tokens);
+        let mut chunks = Vec::new();
+        if let Some(request) = self.prefills[index].cut
+            && self.live(request).handoff.wants_more()
+        {
+            self.log.mark(Mark::ChunkMany);
+            let Some(chunk) = self.launch(index, request, budget) else { return chunks };
+            budget = budget.saturating_sub((chunk.to - chunk.from).ceil_to(page));
+            chunks.push(chunk);
+        } else {
+            self.prefills[index].cut = None;
+        }
+        while self.prefills[index].cut.is_none() && budget > Tokens(0) {
+            let Some(request) = self.next_waiting(index) else { break };
+            if !self.admit(index, request, budget) {
+                break;
+            }
+            self.prefills[index].waiting.retain(|&waiting| waiting != request);
+            let Some(chunk) = self.launch(index, request, budget) else { break };
+            budget = budget.saturating_sub((chunk.to - chunk.from).ceil_to(page));
+            chunks.push(chunk);
+        }
+        chunks
+    }
+
+    /// The waiting request that comes next; those that no longer want anything leave the queue.
+    fn next_waiting(&mut self, index: usize) -> Option<RequestId> {
+        let live = &self.live;
+        let wants_more = |request: &RequestId| {
+            live[request.index()].as_ref().is_some_and(|live| live.handoff.wants_more())
+        };
+        self.prefills[index].waiting.retain(wants_more);
+        let looks = self.prefills[index].admission.looks_at_cache();
+        let waiting: Vec<RequestId> = match looks {
+            true => self.prefills[index].waiting.iter().copied().collect(),
+            false => self.prefills[index].waiting.front().copied().into_iter().collect(),
+        };
+        let page = self.layout.page();
+        let store = &mut self.prefills[index].store;
+        let cached = |&request: &RequestId| {
+            let live = live[request.index()].as_ref().expect("a waiting request lives");
+            let capped = live.length - Tokens(1);
+            let cached = match &mut store.cache {
+                Some(cache) if looks => {
+                    Pages::of(&cache.lookup(&live.text.page_keys(page, capped)).pages)
+                }
+                Some(_) | None => Pages(0),
+            };
+            Waiting { cached }
+        };
+        let candidates: Vec<Waiting> = waiting.iter().map(cached).collect();
+        if candidates.is_empty() {
+            return None;
+        }
+        waiting.get(self.prefills[index].admission.pick(&candidates)).copied()
+    }
+
+    /// Matches and locks the request's cached prefix, if its whole prompt fits beside what is held
+    /// and at least something of it into the budget. The hit stays below the prompt's last token, so
+    /// that something is computed.
+    fn admit(&mut self, index: usize, request: RequestId, budget: Tokens) -> bool {
+        let page = self.layout.page();
+        let live = self.live[request.index()].as_ref().expect("a waiting request lives");
+        let length = live.length;
+        if self.chunk_end(Tokens(0), length, budget) == Tokens(0) {
+            return false;
+        }
+        let store = &mut self.prefills[index].store;
+        let mut source = Source {
+            anchor: None,
+            keys: Vec::new(),
+            table: Vec::new(),
+            shared: 0,
+            done: Tokens(0),
+            cursor: live.target.as_ref().map_or(Tokens(0), |target| target.prefix),
+            pages_sent: 0,
+            pieces: 0,
+            drops_rest: false,
+        };
+        if let Some(cache) = &mut store.cache {
+            source.keys = live.text.page_keys(page, length);
+            let below_last = (length - Tokens(1)).pages_floor(page).index();
+            let hit = cache.lookup(&source.keys[..below_last]);
+            assert!(cache.lock(hit.anchor), "a fresh match can be locked");
+            source.anchor = Some(hit.anchor);
+            source.shared = hit.pages.len();
+            source.table = hit.pages;
+            source.done = Pages::of(&source.table).tokens(page);
+        }
+        let needed = length.pages_ceil(page) - Pages::of(&source.table);
+        if needed > store.room() {
+            self.log.mark(Mark::PrefillWaited);
+            if let (Some(cache), Some(anchor)) = (&mut store.cache, source.anchor) {
+                assert!(cache.unlock(anchor), "the lock was just taken");
+            }
+            return false;
+        }
+        if source.shared > 0 {
+            let fact = Fact::Hit { server: store.server, request, pages: &source.table };
+            self.log.tell(&fact, &store.memory);
+            self.log.mark(Mark::HitPrefill);
+            self.log.count(Metric::PrefillHits, 1);
+            self.log.count(Metric::PrefillHitTokens, u64::from(source.done.0));
+        }
+        self.live_mut(request).source = Some(source);
+        true
+    }
+
+    /// Where a chunk that begins at `from` ends within `budget`.
+    fn chunk_end(&self, from: Tokens, length: Tokens, budget: Tokens) -> Tokens {
+        let page = self.layout.page();
+        let rest = length.saturating_sub(from);
+        if rest.ceil_to(page) <= budget {
+            return length;
+        }
+        match self.switches.chunk_cut {
+            ChunkCut::PageBoundary => from + budget.floor_to(page),
+            ChunkCut::ExactBudget => from + rest.min(budget),
+        }
+    }
+
+    /// Takes pages for the request's next chunk. `None` if there are none: it waits as cut.
+    fn launch(&mut self, index: usize, request: RequestId, budget: Tokens) -> Option<Chunk> {
+        let page = self.layout.page();
+        let length = self.live(request).length;
+        let from = self.live_mut(request).source_mut().done;
+        let to = self.chunk_end(from, length, budget);
+        let held = Pages::of(&self.live_mut(request).source_mut().table);
+        let store = &mut self.prefills[index].store;
+        store.make_room(&mut self.log, to.pages_ceil(page).saturating_sub(held));
+        let growth = Growth { prefix: from, length: to };
+        let taken = match store.pool.extend(&[growth]) {
+            Ok(mut taken) => taken.pop().unwrap_or_default(),
+            Err(_) => {
+                self.log.mark(Mark::PrefillWaited);
+                self.prefills[index].cut = Some(request);
+                return None;
+            }
+        };
+        store.taken(&mut self.log, request, held, &taken);
+        self.live_mut(request).source_mut().table.extend(&taken);
+        self.prefills[index].cut = (to < length).then_some(request);
+        if to < length && to.pages_exact(page).is_none() {
+            self.log.mark(Mark::ChunkInsidePage);
+        }
+        self.reach_prefilling(request);
+        self.hand(request, Told::ComputeStarted);
+        self.send_early(request, from, to);
+        Some(Chunk { request, from, to })
+    }
+
+    /// The step under way ends: its rows are written, cached and sent.
+    pub(super) fn prefill_step_ends(&mut self, index: usize) {
+        let chunks = self.prefills[index].step.take().expect("a step was under way");
+        let page = self.layout.page();
+        for Chunk { request, from, to } in chunks {
+            let live = self.live[request.index()].as_mut().expect("its pages are held");
+            let (text, length) = (live.text.clone(), live.length);
+            let source = live.source_mut();
+            source.done = to;
+            let memory = &mut self.prefills[index].store.memory[0];
+            let written = Written { by: request, at: self.log.now };
+            write_text(memory, &source.table, page, &text, from..to, written);
+            self.cache_computed(index, request);
+            self.hand(request, Told::ComputeEnded);
+            if self.live(request).handoff.wants_more() {
+                self.send_computed(request, to, to == length);
+            }
+        }
+        self.prefills[index].store.books(&mut self.log);
+        self.wake_prefill(index);
+    }
+
+    /// Puts the request's full pages into the tree. Where another request's pages are there already,
+    /// its own are freed and its table is pointed at the tree's.
+    fn cache_computed(&mut self, index: usize, request: RequestId) {
+        let page = self.layout.page();
+        let store = &mut self.prefills[index].store;
+        let Some(cache) = &mut store.cache else { return };
+        let live = self.live[request.index()].as_mut().expect("its pages are held");
+        let priority = live.priority;
+        let source = live.source.as_mut().expect("its pages are held");
+        let full = source.done.pages_floor(page).index();
+        let matched = cache.insert(&source.keys[..full], &source.table[..full], priority).index();
+        let own = source.shared.min(full);
+        let duplicates = source.table[own..matched.max(own)].to_vec();
+        let kept = source.table[matched.max(own)..full].to_vec();
+        let hit = cache.lookup(&source.keys[..full]);
+        assert!(cache.lock(hit.anchor), "what was just inserted can be locked");
+        if let Some(before) = source.anchor.replace(hit.anchor) {
+            assert!(cache.unlock(before), "the prefix was locked");
+        }
+        source.shared = full;
+        match self.switches.duplicate_insert {
+            DuplicateInsert::Remap => source.table[..full].copy_from_slice(&hit.pages),
+            DuplicateInsert::FreeWithoutRemap => {}
+        }
+        if !kept.is_empty() {
+            let fact = Fact::Cached { server: store.server, request, pages: &kept };
+            self.log.tell(&fact, &store.memory);
+        }
+        if !duplicates.is_empty() {
+            self.log.mark(Mark::DuplicatePages);
+            store.give_back(&mut self.log, Holder::Request(request), &duplicates);
+        }
+    }
+
+    /// Gives back what the request holds on prefill; cached pages stay in the tree.
+    pub(super) fn release_source(&mut self, request: RequestId) {
+        let live = self.live_mut(request);
+        let index = live.prefill;
+        let source = live.source.take().expect("the handoff says that prefill holds pages");
+        let store = &mut self.prefills[index].store;
+        if let (Some(cache), Some(anchor)) = (&mut store.cache, source.anchor) {
+            assert!(cache.unlock(anchor), "the prefix was locked");
+        }
+        store.give_back(&mut self.log, Holder::Request(request), &source.table[source.shared..]);
+        self.wake_prefill(index);
+        // A transfer that was waiting for the old one's pages can begin.
+        let decode = self.live(request).decode;
+        self.wake_decode(decode);
+    }
+
+    fn reach_prefilling(&mut self, request: RequestId) {
+        let now = self.log.now;
+        let live = self.live_mut(request);
+        if !std::mem::replace(&mut live.was_started, true) {
+            let waited = now - live.arrived;
+            self.log.count(Metric::WaitTicks, waited.0);
+            self.moment(request, Moment::Prefilling);
+        }
+    }
+}
+
+/// Who wrote rows, and when.
+struct Written {
+    by: RequestId,
+    at: Tick,
+}
+
+/// Writes positions `range` of `text` to their rows of a dense pool.
+fn write_text(
+    memory: &mut Memory,
+    table: &[PageId],
+    page: PageSize,
+    text: &Sequence,
+    range: std::ops::Range<Tokens>,
+    written: Written,
+) {
+    let mut position = range.start;
+    for segment in text.segments_from(range.start) {
+        let end = segment.end.min(range.end);
+        while position < end {
+            let start = position.0 % page.get();
+            let len = (page.get() - start).min((end - position).0);
+            let stamp =
+                Stamp { chain: segment.chain, position, written: written.at, writer: written.by };
+            let id = table[position.pages_floor(page).index()];
+            memory.write(id, Extent { start, len, stamp, step: 1 });
+            position += Tokens(len);
+        }
+    }
+}

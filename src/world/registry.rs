@@ -1,0 +1,98 @@
+//! The policies that a scenario can name, and how each is made.
+//!
+//! [`Registry::default`] knows the built-in ones. A user of the library adds their own under a new
+//! name and runs scenarios that name it through [`run_with`](super::run_with):
+//!
+//! ```
+//! use kvseam::pool::order::{FreeOrder, Stack};
+//! use kvseam::world::Registry;
+//!
+//! let mut registry = Registry::default();
+//! // Any type that implements `FreeOrder` would do in the place of `Stack`.
+//! registry.free_orders.insert("mine".to_owned(), |_page| Box::new(Stack::default()));
+//! assert!(registry.free_orders.contains_key("mine"));
+//! ```
+
+use std::collections::BTreeMap;
+
+use super::admission::{Admission, FirstCome, LongestPrefix};
+use crate::behaviour::PlannerRevision;
+use crate::cache::PrefixCache;
+use crate::cache::eviction::Eviction;
+use crate::cache::radix::RadixCache;
+use crate::planner::{Checked, Indexed, Planner};
+use crate::pool::order::{self, FreeOrder};
+use crate::scenario::validate::KnownPolicies;
+use crate::units::PageSize;
+
+/// Makes a free list for a pool of this page size.
+pub type MakeFreeOrder = fn(PageSize) -> Box<dyn FreeOrder>;
+/// Makes a prefix cache; `None` is to have none.
+pub type MakeCache = fn(Eviction) -> Option<Box<dyn PrefixCache>>;
+/// Makes an order of admission.
+pub type MakeAdmission = fn() -> Box<dyn Admission>;
+/// Makes a planner.
+pub type MakePlanner = fn() -> Box<dyn Planner>;
+
+/// Policies by name.
+pub struct Registry {
+    /// Free-list orders.
+    pub free_orders: BTreeMap<String, MakeFreeOrder>,
+    /// Prefix caches.
+    pub caches: BTreeMap<String, MakeCache>,
+    /// Eviction policies.
+    pub evictions: BTreeMap<String, Eviction>,
+    /// Orders of admission on prefill.
+    pub admissions: BTreeMap<String, MakeAdmission>,
+    /// The planner of each revision.
+    pub planners: BTreeMap<PlannerRevision, MakePlanner>,
+}
+
+fn named<T>(items: impl IntoIterator<Item = (&'static str, T)>) -> BTreeMap<String, T> {
+    items.into_iter().map(|(name, item)| (name.to_owned(), item)).collect()
+}
+
+impl Registry {
+    /// The names that scenarios can use.
+    pub fn names(&self) -> KnownPolicies {
+        KnownPolicies {
+            caches: self.caches.keys().cloned().collect(),
+            evictions: self.evictions.keys().cloned().collect(),
+            free_orders: self.free_orders.keys().cloned().collect(),
+            admissions: self.admissions.keys().cloned().collect(),
+        }
+    }
+}
+
+impl Default for Registry {
+    fn default() -> Registry {
+        Registry {
+            free_orders: named([
+                ("sorted", (|page| order::of_server(page, true)) as MakeFreeOrder),
+                ("stack", |page| order::of_server(page, false)),
+            ]),
+            caches: named([
+                ("none", (|_| None) as MakeCache),
+                ("radix", |eviction| Some(Box::new(RadixCache::new(eviction)))),
+            ]),
+            evictions: named([
+                ("fifo", Eviction::Fifo),
+                ("filo", Eviction::Filo),
+                ("lfu", Eviction::Lfu),
+                ("lru", Eviction::Lru),
+                ("mru", Eviction::Mru),
+                ("priority", Eviction::Priority),
+                ("slru", Eviction::Slru),
+            ]),
+            admissions: named([
+                ("first_come", (|| Box::new(FirstCome)) as MakeAdmission),
+                ("longest_prefix", || Box::new(LongestPrefix)),
+            ]),
+            planners: [
+                (PlannerRevision::Checked, (|| Box::new(Checked)) as MakePlanner),
+                (PlannerRevision::Indexed, || Box::new(Indexed)),
+            ]
+            .into(),
+        }
+    }
+}
