@@ -13,5 +13,7 @@ pub mod prompt;
 pub mod rng;
 pub mod scenario;
 pub mod stats;
+#[cfg(feature = "report")]
+pub mod sweep;
 pub mod units;
 pub mod workload;
