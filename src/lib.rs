@@ -10,6 +10,8 @@ pub mod layout;
 pub mod limits;
 pub mod planner;
 pub mod prompt;
+#[cfg(feature = "report")]
+pub mod report;
 pub mod rng;
 pub mod scenario;
 pub mod stats;

@@ -242,7 +242,7 @@ pub(crate) mod tests {
 
     /// A whole sweep of the small plan.
     pub(crate) fn swept(path: &Scratch, threads: usize) -> (Ledger, Outcome) {
-        let mut ledger = Ledger::start(&path.0, small(), check).unwrap();
+        let mut ledger = Ledger::start(&path.0, &small(), check).unwrap();
         let go_on = AtomicBool::new(false);
         let outcome = execute(&mut ledger, threads, &go_on, fake, |_| {}).unwrap();
         (ledger, outcome)
@@ -288,13 +288,13 @@ pub(crate) mod tests {
                 }
                 fake(scenario)
             };
-            let mut ledger = Ledger::start(&path.0, small(), check).unwrap();
+            let mut ledger = Ledger::start(&path.0, &small(), check).unwrap();
             let first = execute(&mut ledger, 1, &stop, counted, |_| {}).unwrap();
             assert!(first.is_interrupted(), "{first:?}");
             assert_eq!(first.progress.done, stop_after);
             drop(ledger);
             stop.store(false, Ordering::Relaxed);
-            let mut ledger = Ledger::start(&path.0, small(), check).unwrap();
+            let mut ledger = Ledger::start(&path.0, &small(), check).unwrap();
             let second = execute(&mut ledger, 2, &stop, counted, |_| {}).unwrap();
             assert!(!second.is_interrupted());
             assert_eq!(calls.load(Ordering::Relaxed), 18);
@@ -306,7 +306,7 @@ pub(crate) mod tests {
     fn a_finished_sweep_has_nothing_left_to_do() {
         let path = Scratch::new("finished");
         drop(swept(&path, 1));
-        let mut ledger = Ledger::start(&path.0, small(), check).unwrap();
+        let mut ledger = Ledger::start(&path.0, &small(), check).unwrap();
         let stop = AtomicBool::new(false);
         let never = |_: &Scenario| panic!("this run is in the ledger");
         let outcome = execute(&mut ledger, 1, &stop, never, |_| {}).unwrap();
@@ -316,7 +316,7 @@ pub(crate) mod tests {
     #[test]
     fn runs_that_cannot_be_run_are_counted_and_kept_apart() {
         let path = Scratch::new("errors");
-        let mut ledger = Ledger::start(&path.0, small(), check).unwrap();
+        let mut ledger = Ledger::start(&path.0, &small(), check).unwrap();
         let stop = AtomicBool::new(false);
         let broken = |_: &Scenario| Err("no such trace".to_owned());
         let outcome = execute(&mut ledger, 1, &stop, broken, |_| {}).unwrap();
@@ -329,7 +329,7 @@ pub(crate) mod tests {
     #[test]
     fn progress_is_reported_from_what_is_there_to_the_total() {
         let path = Scratch::new("progress");
-        let mut ledger = Ledger::start(&path.0, small(), check).unwrap();
+        let mut ledger = Ledger::start(&path.0, &small(), check).unwrap();
         let stop = AtomicBool::new(false);
         let mut seen = Vec::new();
         execute(&mut ledger, 1, &stop, fake, |progress| {
@@ -346,7 +346,7 @@ pub(crate) mod tests {
         drop(swept(&path, 1));
         let other = PLAN.replace("count = 3", "count = 4");
         let other = Plan::parse(sources(&other)).unwrap();
-        let error = Ledger::start(&path.0, other, check).err().unwrap();
+        let error = Ledger::start(&path.0, &other, check).err().unwrap();
         assert!(matches!(error, LedgerError::OtherPlan { .. }), "{error}");
         assert!(error.to_string().contains("A small sweep"), "{error}");
         let text = Scratch::new("text");
@@ -356,7 +356,7 @@ pub(crate) mod tests {
         )
         .unwrap();
         for result in [
-            Ledger::start(&text.0, small(), check),
+            Ledger::start(&text.0, &small(), check),
             Ledger::open(&text.0),
         ] {
             let error = result.err().unwrap();
@@ -370,7 +370,7 @@ pub(crate) mod tests {
         drop(swept(&path, 1));
         let db = rusqlite::Connection::open(&path.0).unwrap();
         db.execute("UPDATE plan SET kvseam = '0.0.1'", []).unwrap();
-        let error = Ledger::start(&path.0, small(), check).err().unwrap();
+        let error = Ledger::start(&path.0, &small(), check).err().unwrap();
         assert!(
             error.to_string().contains("got one of kvseam 0.0.1"),
             "{error}"

@@ -146,13 +146,13 @@ impl Ledger {
     /// scenario cannot be run, if it cannot.
     pub fn start(
         path: &Path,
-        plan: Plan,
+        plan: &Plan,
         check: impl Fn(&Scenario) -> Result<(), String>,
     ) -> Result<Ledger, LedgerError> {
         let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_CREATE;
         let mut db = connect(path, flags)?;
         if is_empty(&db).map_err(|source| sqlite(path, source))? {
-            create(&mut db, &plan, check).map_err(|source| sqlite(path, source))?;
+            create(&mut db, plan, check).map_err(|source| sqlite(path, source))?;
         }
         let there = Ledger::read(path, db)?;
         let version: String = there.one("SELECT kvseam FROM plan")?;
@@ -344,7 +344,7 @@ fn check_format(path: &Path, db: &Connection) -> Result<(), LedgerError> {
     for (table, expected) in wide_tables() {
         let sql = format!("SELECT * FROM {table} LIMIT 0");
         let statement = db.prepare(&sql).map_err(fail)?;
-        if !statement.column_names().into_iter().skip(1).eq(expected) {
+        if !statement.column_names().skip(1).eq(expected) {
             let found = format!("another release (other columns in `{table}`)");
             return Err(other_version(path, found));
         }
