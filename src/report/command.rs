@@ -2,7 +2,9 @@
 
 use std::fmt::Write as _;
 
-use crate::sweep::plan::{CellId, Plan, plain};
+use toml::{Table, Value};
+
+use crate::sweep::plan::{CellId, Plan};
 
 /// The command that repeats one run.
 pub fn command(plan: &Plan, cell: CellId, seed: u64) -> String {
@@ -10,12 +12,22 @@ pub fn command(plan: &Plan, cell: CellId, seed: u64) -> String {
     let mut command = format!("kvseam run {}", shell(&base));
     for point in plan.points(cell) {
         for (path, value) in &point.set {
-            let setting = format!("{path}={}", plain(value));
+            let setting = format!("{path}={}", spelled(value));
             write!(command, " --set {}", shell(&setting)).expect("writing to a text");
         }
     }
     write!(command, " --set seed={seed}").expect("writing to a text");
     command
+}
+
+/// A value as `--set` takes it: a text needs quotes only where it could be another value.
+fn spelled(value: &Value) -> String {
+    match value.as_str() {
+        Some(text) if toml::from_str::<Table>(&format!("value = {text}")).is_err() => {
+            text.to_owned()
+        }
+        _ => value.to_string(),
+    }
 }
 
 /// A word of a command line.
@@ -42,5 +54,17 @@ mod tests {
              --set behaviour.decode_prefix_cut=padded_up --set seed=7"
         );
         assert_eq!(shell("it's"), r"'it'\''s'");
+    }
+
+    #[test]
+    fn settings_mean_what_the_plan_says() {
+        for (value, text) in [
+            (Value::from("padded_up"), "padded_up"),
+            (Value::from("16"), "\"16\""),
+            (Value::from(16), "16"),
+            (Value::from(vec![1, 2]), "[1, 2]"),
+        ] {
+            assert_eq!(spelled(&value), text);
+        }
     }
 }

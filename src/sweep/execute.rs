@@ -333,7 +333,7 @@ pub(crate) mod tests {
         let stop = AtomicBool::new(false);
         let mut seen = Vec::new();
         execute(&mut ledger, 1, &stop, fake, |progress| {
-            seen.push(progress.done)
+            seen.push(progress.done);
         })
         .unwrap();
         assert_eq!((seen[0], seen[seen.len() - 1]), (0, 18));

@@ -35,6 +35,7 @@ use toml::{Table, Value};
 use crate::finding::Mark;
 use crate::limits;
 use crate::scenario::Scenario;
+use crate::scenario::file::{self, FileError};
 
 /// The version of the plan format that this release reads.
 pub const VERSION: u32 = 1;
@@ -286,10 +287,10 @@ impl Plan {
     ) -> Result<Scenario, String> {
         let mut table = self.base.clone();
         for (path, value) in settings {
-            set(&mut table, path, value.clone()).map_err(|reason| format!("{path}: {reason}"))?;
+            let keys: Vec<String> = path.split('.').map(str::to_owned).collect();
+            file::set_value(&mut table, &keys, value.clone()).map_err(|error| reason(&error))?;
         }
-        serde_path_to_error::deserialize(Value::Table(table))
-            .map_err(|error| format!("{}: {}", error.path(), one_line(error.inner().message())))
+        file::from_table(table, "").map_err(|error| reason(&error))
     }
 
     fn check_size(&self) -> Result<(), PlanError> {
@@ -413,46 +414,19 @@ fn check_paths(axes: &[Axis]) -> Result<(), String> {
     Ok(())
 }
 
-/// Puts `value` at a dotted path; missing tables are made, numbers index arrays. Whether a scenario
-/// has such a field is for its parser to say.
-fn set(table: &mut Table, path: &str, value: Value) -> Result<(), String> {
-    let (parents, last) = path.rsplit_once('.').unwrap_or(("", path));
-    let mut entry = None::<&mut Value>;
-    for key in parents.split('.').filter(|key| !key.is_empty()) {
-        let parent = match entry {
-            None => table.entry(key).or_insert(Value::Table(Table::new())),
-            Some(value) => child(value, key)?,
-        };
-        entry = Some(parent);
-    }
-    match entry {
-        None => {
-            table.insert(last.to_owned(), value);
-        }
-        Some(parent) => *child(parent, last)? = value,
-    }
-    Ok(())
-}
-
-fn child<'a>(parent: &'a mut Value, key: &str) -> Result<&'a mut Value, String> {
-    match parent {
-        Value::Table(table) => Ok(table.entry(key).or_insert(Value::Table(Table::new()))),
-        Value::Array(array) => {
-            let len = array.len();
-            key.parse::<usize>()
-                .ok()
-                .and_then(|index| array.get_mut(index))
-                .ok_or_else(|| format!("must be an index below {len}, got \"{key}\""))
-        }
-        other => Err(format!("\"{key}\" lies below a plain {}", other.type_str())),
-    }
-}
-
 /// A value as people write it: texts without quotes.
-pub fn plain(value: &Value) -> String {
+fn plain(value: &Value) -> String {
     match value.as_str() {
         Some(text) => text.to_owned(),
         None => value.to_string(),
+    }
+}
+
+/// An error of a setting, without the file that it does not stand in.
+fn reason(error: &FileError) -> String {
+    match error {
+        FileError::Field { path, problem, .. } => format!("{path}: {}", one_line(problem)),
+        FileError::Read { .. } | FileError::Syntax { .. } => error.to_string(),
     }
 }
 
@@ -496,6 +470,7 @@ fn parse_toml<T: for<'de> Deserialize<'de>>(text: &str, file: &Path) -> Result<T
 pub(crate) mod tests {
     use super::*;
     use crate::behaviour::DecodePrefixCut;
+    use crate::scenario::validate::{KnownPolicies, validate};
 
     pub(crate) const BASE: &str = r#"
 version = 1
@@ -662,15 +637,6 @@ points = [
     }
 
     #[test]
-    fn paths_reach_into_arrays_and_refuse_what_is_not_there() {
-        let mut table: Table = toml::from_str("a = [{ b = 1 }]\nc = 2").unwrap();
-        set(&mut table, "a.0.b", Value::Integer(7)).unwrap();
-        assert_eq!(table["a"][0]["b"], Value::Integer(7));
-        assert!(set(&mut table, "a.1.b", Value::Integer(7)).is_err());
-        assert!(set(&mut table, "c.d", Value::Integer(7)).is_err());
-    }
-
-    #[test]
     fn the_digest_covers_the_plan_and_the_base() {
         let plan = small();
         let mut other = sources(PLAN);
@@ -681,5 +647,28 @@ points = [
             Plan::parse(sources(&titled)).unwrap().digest(),
             plan.digest()
         );
+    }
+
+    #[test]
+    fn the_demo_plan_has_no_impossible_cell_and_a_hundred_seeds_in_each() {
+        let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("sims/plans/demo.toml");
+        let plan = Plan::read(&path).unwrap();
+        let names = |name: &str| BTreeSet::from([name.to_owned()]);
+        let known = KnownPolicies {
+            caches: names("radix"),
+            evictions: names("lru"),
+            free_orders: names("sorted"),
+            admissions: names("first_come"),
+        };
+        for cell in (0..plan.cells()).map(CellId) {
+            let scenario = plan.scenario(cell).unwrap();
+            assert_eq!(
+                validate(&scenario, &known),
+                Ok(()),
+                "{}",
+                plan.describe(cell)
+            );
+        }
+        assert!(plan.seeds.count >= 100);
     }
 }
