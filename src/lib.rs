@@ -14,9 +14,13 @@ pub mod oracle;
 pub mod planner;
 pub mod pool;
 pub mod prompt;
+#[cfg(feature = "report")]
+pub mod report;
 pub mod rng;
 pub mod scenario;
 pub mod stats;
+#[cfg(feature = "report")]
+pub mod sweep;
 pub mod units;
 pub mod workload;
 pub mod world;

@@ -1,0 +1,165 @@
+//! *Bars*: a share for each of a few things, with its 95 % Wilson interval.
+
+use plotters::backend::DrawingBackend;
+use plotters::style::RGBColor;
+use plotters::style::text_anchor::HPos;
+
+use super::{
+    Area, Chart, ChartError, GRID, Head, INK, LINE, MARGIN, PAPER, PLAIN, Pen, QUIET, STRONG,
+};
+use crate::report::number;
+use crate::stats::Rate;
+
+/// One bar.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Bar {
+    /// What it stands for.
+    pub name: String,
+    /// Hits out of chances; without chances it was not reached and is hatched.
+    pub rate: Rate,
+}
+
+/// A bar chart with horizontal bars.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Bars {
+    /// What is shown.
+    pub head: Head,
+    /// The bars, from the top.
+    pub bars: Vec<Bar>,
+    /// What the shares are shares of, for the axis.
+    pub unit: String,
+    /// The share at the end of the axis, see [`super::scale_end`].
+    pub end: f64,
+    /// Below so many chances a bar is marked.
+    pub few: u64,
+}
+
+/// The blue of Okabe and Ito's palette for the colour-blind.
+const FILL: RGBColor = RGBColor(0x00, 0x72, 0xb2);
+const NOT_REACHED: &str = "not reached";
+const ROW: i32 = 44;
+const PLOT_WIDTH: i32 = 230;
+const BAR_HEIGHT: i32 = 22;
+/// Half the length of a whisker's cap.
+const CAP: i32 = 6;
+const TICKS: i32 = 4;
+
+impl Bars {
+    fn names_width(&self) -> i32 {
+        let names = self.bars.iter().map(|bar| PLAIN.width(&bar.name));
+        names.max().unwrap_or(0) + 10
+    }
+
+    fn counts_width(&self) -> i32 {
+        let counts = self
+            .bars
+            .iter()
+            .map(|bar| QUIET.width(&self.count(bar.rate)));
+        let count = counts.max().unwrap_or(0).max(STRONG.width(">99.9 %"));
+        count.max(QUIET.width(NOT_REACHED)) + 14
+    }
+
+    fn count(&self, rate: Rate) -> String {
+        let star = if rate.chances < self.few { " *" } else { "" };
+        format!("n={}{star}", number::count(rate.chances))
+    }
+
+    fn has_few(&self) -> bool {
+        let few = |bar: &Bar| bar.rate.chances > 0 && bar.rate.chances < self.few;
+        self.bars.iter().any(few)
+    }
+
+    fn width(&self) -> i32 {
+        let plot = self.names_width() + PLOT_WIDTH + self.counts_width();
+        plot.max(QUIET.width(&self.unit)) + 2 * MARGIN
+    }
+
+    fn rows_height(&self) -> i32 {
+        ROW * i32::try_from(self.bars.len()).expect("charts have few bars")
+    }
+
+    fn draw_axis<DB: DrawingBackend>(&self, pen: &Pen<DB>, top: i32) -> Result<(), ChartError> {
+        let left = MARGIN + self.names_width();
+        let foot = top + self.rows_height();
+        for tick in 0..=TICKS {
+            let x = left + PLOT_WIDTH * tick / TICKS;
+            pen.line((x, top), (x, foot + 4), if tick == 0 { INK } else { GRID })?;
+            // Every second tick has a label: there is room for no more.
+            if tick % 2 == 0 {
+                let text = number::tick(self.end * f64::from(tick) / f64::from(TICKS));
+                pen.text(&text, (x, foot + 4 + LINE / 2), HPos::Center, QUIET)?;
+            }
+        }
+        let mut y = foot + 4 + LINE + LINE / 2;
+        pen.text(&self.unit, (MARGIN, y), HPos::Left, QUIET)?;
+        y += LINE;
+        if self.has_few() {
+            let text = format!("* fewer than {} runs", self.few);
+            pen.text(&text, (MARGIN, y), HPos::Left, QUIET)?;
+        }
+        Ok(())
+    }
+
+    fn draw_bar<DB: DrawingBackend>(
+        &self,
+        pen: &Pen<DB>,
+        bar: &Bar,
+        y: i32,
+    ) -> Result<(), ChartError> {
+        let left = MARGIN + self.names_width();
+        pen.text(&bar.name, (left - 10, y), HPos::Right, PLAIN)?;
+        let mut area = Area {
+            x: left,
+            y: y - BAR_HEIGHT / 2,
+            width: PLOT_WIDTH,
+            height: BAR_HEIGHT,
+        };
+        let right = left + PLOT_WIDTH + 14;
+        let Some(interval) = bar.rate.interval() else {
+            pen.fill(area, PAPER)?;
+            pen.hatch(area, false)?;
+            return pen.text(NOT_REACHED, (right, y), HPos::Left, QUIET);
+        };
+        area.width = self.pixels(interval.share);
+        pen.fill(area, FILL)?;
+        let (low, high) = (
+            left + self.pixels(interval.low),
+            left + self.pixels(interval.high),
+        );
+        pen.line((low, y), (high, y), INK)?;
+        for x in [low, high] {
+            pen.line((x, y - CAP), (x, y + CAP), INK)?;
+        }
+        let share = number::percent(interval.share);
+        pen.text(&share, (right, y - 9), HPos::Left, STRONG)?;
+        pen.text(&self.count(bar.rate), (right, y + 10), HPos::Left, QUIET)
+    }
+
+    #[expect(
+        clippy::cast_possible_truncation,
+        reason = "a share of a few hundred pixels"
+    )]
+    fn pixels(&self, share: f64) -> i32 {
+        (f64::from(PLOT_WIDTH) * (share / self.end).min(1.0)).round() as i32
+    }
+}
+
+impl Chart for Bars {
+    fn size(&self) -> (i32, i32) {
+        let width = self.width();
+        let notes = if self.has_few() { 2 } else { 1 };
+        let axis = 4 + LINE + LINE * notes;
+        let height = self.head.height(width) + self.rows_height() + axis + MARGIN;
+        (width, height)
+    }
+
+    fn draw<DB: DrawingBackend>(&self, pen: &Pen<DB>) -> Result<(), ChartError> {
+        let top = pen.head(&self.head, self.width())?;
+        self.draw_axis(pen, top)?;
+        let step = usize::try_from(ROW).expect("positive");
+        for (y, bar) in (top + ROW / 2..).step_by(step).zip(&self.bars) {
+            self.draw_bar(pen, bar, y)?;
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,84 @@
+//! Numbers as people read them.
+
+/// `12345` as `12,345`.
+pub(crate) fn count(number: u64) -> String {
+    let digits = number.to_string();
+    let mut text = String::new();
+    for (place, digit) in digits.chars().enumerate() {
+        if place > 0 && (digits.len() - place).is_multiple_of(3) {
+            text.push(',');
+        }
+        text.push(digit);
+    }
+    text
+}
+
+/// A share of 0 to 1 as per cent: whole from 10 up, one decimal below; never rounded to 0 or 100
+/// unless it is.
+pub(crate) fn percent(share: f64) -> String {
+    let percent = 100.0 * share;
+    if share <= 0.0 {
+        "0 %".to_owned()
+    } else if percent < 0.1 {
+        "<0.1 %".to_owned()
+    } else if share >= 1.0 {
+        "100 %".to_owned()
+    } else if percent > 99.9 {
+        ">99.9 %".to_owned()
+    } else if (9.95..=99.0).contains(&percent) {
+        format!("{percent:.0} %")
+    } else {
+        format!("{percent:.1} %")
+    }
+}
+
+/// A place on an axis from 0 to 1, as per cent without idle zeros.
+pub(crate) fn tick(share: f64) -> String {
+    let percent = 100.0 * share;
+    let text = format!("{percent:.2}");
+    format!("{} %", text.trim_end_matches('0').trim_end_matches('.'))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn counts_are_grouped_by_thousands() {
+        for (number, text) in [
+            (0, "0"),
+            (999, "999"),
+            (1_000, "1,000"),
+            (1_234_567, "1,234,567"),
+        ] {
+            assert_eq!(count(number), text);
+        }
+    }
+
+    #[test]
+    fn only_nothing_is_0_and_only_all_is_100_per_cent() {
+        for (share, text) in [
+            (0.0, "0 %"),
+            (0.000_4, "<0.1 %"),
+            (0.034_2, "3.4 %"),
+            (0.42, "42 %"),
+            (0.996, "99.6 %"),
+            (0.999_9, ">99.9 %"),
+            (1.0, "100 %"),
+        ] {
+            assert_eq!(percent(share), text);
+        }
+    }
+
+    #[test]
+    fn ticks_have_no_idle_zeros() {
+        for (share, text) in [
+            (0.0, "0 %"),
+            (0.025, "2.5 %"),
+            (0.1, "10 %"),
+            (1.0, "100 %"),
+        ] {
+            assert_eq!(tick(share), text);
+        }
+    }
+}

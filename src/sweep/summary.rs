@@ -1,0 +1,144 @@
+//! What a sweep found so far: sums over the runs of each cell.
+
+use std::collections::BTreeMap;
+
+use super::ledger::{Ledger, LedgerError, unsigned};
+use super::plan::CellId;
+use crate::finding::{Chance, Code, Mark, Named, Tally};
+
+/// How often something was found.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Incidence {
+    /// Runs that found it.
+    pub runs: u64,
+    /// Findings, all runs together.
+    pub count: u64,
+    /// The smallest seed that found it.
+    pub seed: u64,
+}
+
+/// The runs of one cell.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct CellSummary {
+    /// Why the cell cannot be run, if it cannot.
+    pub impossible: Option<String>,
+    /// Runs that left something to judge.
+    pub runs: u64,
+    /// Runs that could not be run.
+    pub errors: u64,
+    /// Runs with a defect; its count is that of the runs.
+    pub defects: Option<Incidence>,
+    /// Codes found.
+    pub codes: BTreeMap<Code, Incidence>,
+    /// Chances, all runs together.
+    pub chances: Tally<Chance>,
+    /// Runs that had a chance at all.
+    pub runs_with_chance: Tally<Chance>,
+}
+
+impl Ledger {
+    /// Every cell of the plan, in order, with what its runs left.
+    pub fn summaries(&self) -> Result<Vec<CellSummary>, LedgerError> {
+        let cells = usize::try_from(self.plan.cells()).expect("limits::SWEEP_RUNS");
+        let mut summaries = vec![CellSummary::default(); cells];
+        for (CellId(cell), reason) in self.impossible()? {
+            at(&mut summaries, cell).impossible = Some(reason);
+        }
+        self.add_verdicts(&mut summaries)?;
+        self.add_findings(&mut summaries)?;
+        self.add_chances(&mut summaries)?;
+        Ok(summaries)
+    }
+
+    /// In how many runs each mark was reached.
+    pub fn marks(&self) -> Result<Tally<Mark>, LedgerError> {
+        let columns = columns::<Mark>(|name| format!("coalesce(sum({name} > 0), 0)"));
+        let mut marks = Tally::default();
+        self.each(&format!("SELECT {columns} FROM marks"), |row| {
+            for (column, &mark) in Mark::ALL.iter().enumerate() {
+                marks.add(mark, unsigned(row.get(column)?));
+            }
+            Ok(())
+        })?;
+        Ok(marks)
+    }
+
+    /// Marks that the plan must reach and that no run has.
+    pub fn marks_missing(&self) -> Result<Vec<Mark>, LedgerError> {
+        let marks = self.marks()?;
+        let missing = |mark: &Mark| marks.get(*mark) == 0;
+        Ok(self.plan.marks.iter().copied().filter(missing).collect())
+    }
+
+    fn add_verdicts(&self, summaries: &mut [CellSummary]) -> Result<(), LedgerError> {
+        let sql = "SELECT cell, verdict, count(*), min(seed) FROM runs GROUP BY cell, verdict";
+        self.each(sql, |row| {
+            let summary = at(summaries, unsigned(row.get(0)?));
+            let verdict: String = row.get(1)?;
+            let runs = unsigned(row.get(2)?);
+            if verdict == "error" {
+                summary.errors = runs;
+                return Ok(());
+            }
+            summary.runs += runs;
+            if verdict == "defect" {
+                summary.defects = Some(Incidence {
+                    runs,
+                    count: runs,
+                    seed: unsigned(row.get(3)?),
+                });
+            }
+            Ok(())
+        })
+    }
+
+    fn add_findings(&self, summaries: &mut [CellSummary]) -> Result<(), LedgerError> {
+        let sql = "SELECT cell, name, count(*), sum(count), min(seed)
+            FROM findings JOIN runs ON runs.id = run JOIN codes ON codes.id = code
+            GROUP BY cell, code";
+        self.each(sql, |row| {
+            let name: String = row.get(1)?;
+            let code = Code::parse(&name).expect("only names of codes are written");
+            let incidence = Incidence {
+                runs: unsigned(row.get(2)?),
+                count: unsigned(row.get(3)?),
+                seed: unsigned(row.get(4)?),
+            };
+            let summary = at(summaries, unsigned(row.get(0)?));
+            summary.codes.insert(code, incidence);
+            Ok(())
+        })
+    }
+
+    fn add_chances(&self, summaries: &mut [CellSummary]) -> Result<(), LedgerError> {
+        let sums = columns::<Chance>(|name| format!("sum({name}), sum({name} > 0)"));
+        let sql =
+            format!("SELECT cell, {sums} FROM chances JOIN runs ON runs.id = run GROUP BY cell");
+        self.each(&sql, |row| {
+            let summary = at(summaries, unsigned(row.get(0)?));
+            for (index, &chance) in Chance::ALL.iter().enumerate() {
+                summary
+                    .chances
+                    .add(chance, unsigned(row.get(1 + 2 * index)?));
+                let runs = unsigned(row.get(2 + 2 * index)?);
+                summary.runs_with_chance.add(chance, runs);
+            }
+            Ok(())
+        })
+    }
+}
+
+fn columns<K: Named>(expression: impl Fn(&str) -> String) -> String {
+    let columns: Vec<String> = K::ALL
+        .iter()
+        .map(|item| expression(&format!("\"{}\"", item.name())))
+        .collect();
+    columns.join(", ")
+}
+
+fn at(summaries: &mut [CellSummary], cell: u64) -> &mut CellSummary {
+    usize::try_from(cell)
+        .ok()
+        .and_then(|cell| summaries.get_mut(cell))
+        .expect("a ledger's runs are in the cells of its plan")
+}
