@@ -6,10 +6,18 @@ fn main() {
     let run = kvseam::world::run(&s, std::path::Path::new(".")).unwrap();
     eprintln!("{:?}", t.elapsed());
     use kvseam::finding::Named;
-    for (k, v) in run.metrics.iter() { println!("{} {}", k.name(), v); }
-    for (k, v) in run.chances.iter() { println!("chance {} {}", k.name(), v); }
-    for (k, v) in run.marks.iter().filter(|x| x.1 > 0) { print!("{}={} ", k.name(), v); }
+    for (k, v) in run.metrics.iter() {
+        println!("{} {}", k.name(), v);
+    }
+    for (k, v) in run.chances.iter() {
+        println!("chance {} {}", k.name(), v);
+    }
+    for (k, v) in run.marks.iter().filter(|x| x.1 > 0) {
+        print!("{}={} ", k.name(), v);
+    }
     println!();
-    for (c, k) in run.findings.iter() { println!("{} {} {:?}", c.name(), k.count, k.first[0]); }
+    for (c, k) in run.findings.iter() {
+        println!("{} {} {:?}", c.name(), k.count, k.first[0]);
+    }
     println!("{:016x} {}", run.digest, run.ended);
 }

@@ -26,9 +26,7 @@ pub(crate) fn slug(name: &str) -> String {
 /// A text as the beginning of a sentence.
 pub(crate) fn sentence(text: &str) -> String {
     let mut letters = text.chars();
-    let first = letters
-        .next()
-        .map(|letter| letter.to_uppercase().to_string());
+    let first = letters.next().map(|letter| letter.to_uppercase().to_string());
     first.unwrap_or_default() + letters.as_str()
 }
 
@@ -36,9 +34,7 @@ pub(crate) fn sentence(text: &str) -> String {
 pub(crate) fn document(title: &str, body: &str) -> String {
     let style = chart::THEME
         .iter()
-        .fold(STYLE.to_owned(), |style, &(name, color)| {
-            style.replace(name, &chart::hex(color))
-        });
+        .fold(STYLE.to_owned(), |style, &(name, color)| style.replace(name, &chart::hex(color)));
     format!(
         "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\
          <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n\
@@ -64,10 +60,7 @@ mod tests {
         let html = document("a", "b");
         for (name, color) in chart::THEME {
             assert!(STYLE.contains(&format!("\"{name}\"")), "{name}");
-            assert!(
-                html.contains(&format!("[fill=\"{}\"]", chart::hex(color))),
-                "{name}"
-            );
+            assert!(html.contains(&format!("[fill=\"{}\"]", chart::hex(color))), "{name}");
         }
     }
 }

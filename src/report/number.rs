@@ -45,12 +45,7 @@ mod tests {
 
     #[test]
     fn counts_are_grouped_by_thousands() {
-        for (number, text) in [
-            (0, "0"),
-            (999, "999"),
-            (1_000, "1,000"),
-            (1_234_567, "1,234,567"),
-        ] {
+        for (number, text) in [(0, "0"), (999, "999"), (1_000, "1,000"), (1_234_567, "1,234,567")] {
             assert_eq!(count(number), text);
         }
     }
@@ -72,12 +67,7 @@ mod tests {
 
     #[test]
     fn ticks_have_no_idle_zeros() {
-        for (share, text) in [
-            (0.0, "0 %"),
-            (0.025, "2.5 %"),
-            (0.1, "10 %"),
-            (1.0, "100 %"),
-        ] {
+        for (share, text) in [(0.0, "0 %"), (0.025, "2.5 %"), (0.1, "10 %"), (1.0, "100 %")] {
             assert_eq!(tick(share), text);
         }
     }

@@ -51,18 +51,12 @@ pub type Axes = (String, String);
 /// be. Without `axes` the heat maps show page size and ranks if the plan varies them, else its first
 /// two axes. Answers the page's path.
 pub fn write(ledger: &Ledger, axes: Option<&Axes>, out: &Path) -> Result<PathBuf, ReportError> {
-    let fail = |path: &Path, source| ReportError::Write {
-        path: path.to_owned(),
-        source,
-    };
+    let fail = |path: &Path, source| ReportError::Write { path: path.to_owned(), source };
     std::fs::create_dir_all(out).map_err(|source| fail(out, source))?;
     let cells = ledger.summaries()?;
     let marks = ledger.marks()?;
     let mut page = Page {
-        table: Table {
-            plan: &ledger.plan,
-            cells: &cells,
-        },
+        table: Table { plan: &ledger.plan, cells: &cells },
         marks: &marks,
         shown: shown(&ledger.plan, axes)?,
         out,
@@ -108,28 +102,16 @@ fn shown(plan: &Plan, axes: Option<&Axes>) -> Result<Shown, ReportError> {
             }
         }
     };
-    Ok(Shown {
-        rows,
-        columns,
-        behaviour,
-    })
+    Ok(Shown { rows, columns, behaviour })
 }
 
 /// The number of an axis other than `taken`.
 fn axis(plan: &Plan, name: &str, taken: Option<usize>) -> Result<usize, ReportError> {
-    let free = || {
-        plan.axes
-            .iter()
-            .enumerate()
-            .filter(|(index, _)| Some(*index) != taken)
-    };
+    let free = || plan.axes.iter().enumerate().filter(|(index, _)| Some(*index) != taken);
     let found = free().find(|(_, axis)| axis.name == name);
     found.map(|(index, _)| index).ok_or_else(|| {
         let known: Vec<&str> = free().map(|(_, axis)| axis.name.as_str()).collect();
-        ReportError::UnknownAxis {
-            name: name.to_owned(),
-            known: known.join(", "),
-        }
+        ReportError::UnknownAxis { name: name.to_owned(), known: known.join(", ") }
     })
 }
 
@@ -159,9 +141,7 @@ impl Page<'_> {
     fn all(&mut self) -> Result<(), ReportError> {
         let title = escape(&self.table.plan.title);
         let answer = escape(&self.answer());
-        self.push(&format!(
-            "<h1>{title}</h1>\n<p class=\"answer\">{answer}</p>\n"
-        ));
+        self.push(&format!("<h1>{title}</h1>\n<p class=\"answer\">{answer}</p>\n"));
         self.notes();
         self.summary()?;
         self.worst();
@@ -241,21 +221,15 @@ impl Page<'_> {
         let mut notes = Vec::new();
         if left > 0 {
             let (left, due) = (number::count(left), number::count(due));
-            notes.push(format!(
-                "The sweep is not finished: {left} of {due} runs are left."
-            ));
+            notes.push(format!("The sweep is not finished: {left} of {due} runs are left."));
         }
         if errors > 0 {
             let errors = number::count(errors);
-            notes.push(format!(
-                "{errors} runs could not be run and are not counted."
-            ));
+            notes.push(format!("{errors} runs could not be run and are not counted."));
         }
         if !missing.is_empty() {
             let missing = missing.join(", ");
-            notes.push(format!(
-                "Marks that had to be reached and were not: {missing}."
-            ));
+            notes.push(format!("Marks that had to be reached and were not: {missing}."));
         }
         for note in notes {
             self.push(&format!("<p class=\"note\">{}</p>\n", escape(&note)));
@@ -265,18 +239,14 @@ impl Page<'_> {
     /// The opening chart: how each behaviour fails, or without such an axis any defect by both axes.
     fn summary(&mut self) -> Result<(), ReportError> {
         let Some(behaviour) = self.shown.behaviour else {
-            let pivot = self
-                .table
-                .pivot(Class::Defect, self.shown.rows, self.shown.columns);
+            let pivot = self.table.pivot(Class::Defect, self.shown.rows, self.shown.columns);
             let map = self.heat_map(Class::Defect, &pivot, 1.0);
             return self.picture("summary", &map);
         };
         let mut classes = vec![Class::Defect];
         classes.extend(self.table.codes().into_iter().map(Class::Code));
-        let pivots: Vec<Pivot> = classes
-            .iter()
-            .map(|&class| self.table.pivot(class, Some(behaviour), None))
-            .collect();
+        let pivots: Vec<Pivot> =
+            classes.iter().map(|&class| self.table.pivot(class, Some(behaviour), None)).collect();
         let rows = pivots[0].rows.clone();
         let column = |row: usize, pivot: &Pivot| cell(&pivot.groups[row][0]);
         let cells = (0..rows.len())
@@ -290,10 +260,7 @@ impl Page<'_> {
             rows_title: self.table.plan.axes[behaviour].name.clone(),
             columns_title: "kind of finding".to_owned(),
             rows,
-            columns: classes
-                .iter()
-                .map(|class| class.name().to_owned())
-                .collect(),
+            columns: classes.iter().map(|class| class.name().to_owned()).collect(),
             cells,
             end: 1.0,
             unit: UNIT.to_owned(),
@@ -396,11 +363,7 @@ impl Page<'_> {
             columns_title: self.axis(columns).to_owned(),
             rows: pivot.rows.clone(),
             columns: pivot.columns.clone(),
-            cells: pivot
-                .groups
-                .iter()
-                .map(|row| row.iter().map(cell).collect())
-                .collect(),
+            cells: pivot.groups.iter().map(|row| row.iter().map(cell).collect()).collect(),
             end,
             unit: UNIT.to_owned(),
             few: RUNS_FEW,
@@ -411,10 +374,7 @@ impl Page<'_> {
         let rates = pivot.groups.iter().map(|row| row[0].runs);
         let high = rates.clone().filter_map(|rate| rate.interval());
         let max = high.map(|interval| interval.high).fold(0.0, f64::max);
-        let bar = |(name, rate): (&String, _)| Bar {
-            name: name.clone(),
-            rate,
-        };
+        let bar = |(name, rate): (&String, _)| Bar { name: name.clone(), rate };
         Bars {
             head: Head {
                 title: format!("{} by {}", class.name(), self.axis(Some(behaviour))),
@@ -471,11 +431,8 @@ impl Page<'_> {
         rows: Option<usize>,
         columns: Option<usize>,
     ) {
-        let axes: Vec<&str> = [rows, columns]
-            .into_iter()
-            .flatten()
-            .map(|axis| self.axis(Some(axis)))
-            .collect();
+        let axes: Vec<&str> =
+            [rows, columns].into_iter().flatten().map(|axis| self.axis(Some(axis))).collect();
         let mut html = String::from("<div class=\"wide\"><table>\n<thead><tr>");
         for name in &axes {
             html += &format!("<th scope=\"col\">{}</th>", escape(name));
@@ -501,11 +458,7 @@ impl Page<'_> {
     }
 
     fn group_cells(&self, group: &Group, with_findings: bool) -> String {
-        let few = if group.runs.chances < RUNS_FEW {
-            " <b title=\"few runs\">*</b>"
-        } else {
-            ""
-        };
+        let few = if group.runs.chances < RUNS_FEW { " <b title=\"few runs\">*</b>" } else { "" };
         let mut html = match (group.runs.interval(), group.impossible) {
             (None, true) => "<td colspan=\"4\">impossible</td>".to_owned(),
             (None, false) => "<td colspan=\"4\">not reached</td>".to_owned(),
@@ -548,11 +501,9 @@ impl Page<'_> {
         );
         for &code in Code::ALL.iter().filter(|code| !found.contains(code)) {
             let runs = self.table.all(Class::Code(code)).runs;
-            let interval = runs
-                .interval()
-                .map_or("not reached".to_owned(), |interval| {
-                    format!("0 to {}", number::percent(interval.high))
-                });
+            let interval = runs.interval().map_or("not reached".to_owned(), |interval| {
+                format!("0 to {}", number::percent(interval.high))
+            });
             self.push(&format!(
                 "<tr><th scope=\"row\">{}</th><td class=\"number\">{}</td><td>{}</td><td>{}</td></tr>\n",
                 escape(code.name()),
@@ -589,12 +540,7 @@ impl Page<'_> {
     fn impossible(&mut self) {
         let plan = self.table.plan;
         let cells = self.table.cells;
-        let reason = |id: CellId| {
-            cells
-                .get(usize::try_from(id.0).ok()?)?
-                .impossible
-                .as_deref()
-        };
+        let reason = |id: CellId| cells.get(usize::try_from(id.0).ok()?)?.impossible.as_deref();
         let ids = (0..plan.cells()).map(CellId);
         let impossible: Vec<_> = ids.filter_map(|id| Some((id, reason(id)?))).collect();
         if impossible.is_empty() {
@@ -610,10 +556,7 @@ impl Page<'_> {
 
     fn sources(&mut self) {
         let sources = &self.table.plan.sources;
-        let files = [
-            (&sources.plan_path, &sources.plan),
-            (&sources.base_path, &sources.base),
-        ];
+        let files = [(&sources.plan_path, &sources.plan), (&sources.base_path, &sources.base)];
         self.push("<section>\n<h2>The plan</h2>\n");
         for (path, text) in files {
             self.push(&format!(
@@ -623,9 +566,7 @@ impl Page<'_> {
             ));
         }
         let version = env!("CARGO_PKG_VERSION");
-        self.push(&format!(
-            "<p class=\"files\">kvseam {version}</p>\n</section>\n"
-        ));
+        self.push(&format!("<p class=\"files\">kvseam {version}</p>\n</section>\n"));
     }
 }
 
@@ -636,9 +577,7 @@ const WORST_SHOWN: usize = 12;
 
 /// The heads of what [`Page::group_cells`] writes; `per` is what findings are counted against.
 fn head_cells(per: Option<&str>) -> String {
-    let findings = per.map_or(String::new(), |per| {
-        format!("<th>findings / {}</th>", escape(per))
-    });
+    let findings = per.map_or(String::new(), |per| format!("<th>findings / {}</th>", escape(per)));
     format!(
         "<th class=\"number\">runs found</th><th class=\"number\">n</th>\
          <th class=\"number\">frequency</th><th>95 % interval</th>{findings}\
@@ -647,11 +586,7 @@ fn head_cells(per: Option<&str>) -> String {
 }
 
 fn cell(group: &Group) -> Cell {
-    if group.impossible {
-        Cell::Impossible
-    } else {
-        Cell::Share(group.runs)
-    }
+    if group.impossible { Cell::Impossible } else { Cell::Share(group.runs) }
 }
 
 fn share_max(pivot: &Pivot) -> f64 {
@@ -669,11 +604,7 @@ mod tests {
     #[test]
     fn axes_default_to_page_size_and_ranks_and_unknown_ones_are_refused() {
         let plan = small();
-        let shown_by_default = Shown {
-            rows: Some(0),
-            columns: Some(1),
-            behaviour: Some(2),
-        };
+        let shown_by_default = Shown { rows: Some(0), columns: Some(1), behaviour: Some(2) };
         assert_eq!(shown(&plan, None).unwrap(), shown_by_default);
         let axes = ("behaviour".to_owned(), "layout.rings".to_owned());
         let error = shown(&plan, Some(&axes)).unwrap_err().to_string();
@@ -706,16 +637,9 @@ mod tests {
         }
         // One rank has no transfer to activate, two ranks do not fit with pages of 64.
         let map = std::fs::read_to_string(out.0.join("placed-missing-heat-map.svg")).unwrap();
-        assert!(
-            map.contains("not reached") && map.contains("impossible"),
-            "{map}"
-        );
+        assert!(map.contains("not reached") && map.contains("impossible"), "{map}");
         assert!(html.contains("<td colspan=\"4\">not reached</td>"));
-        for name in [
-            "summary.png",
-            "any-defect-bars.svg",
-            "placed-missing-bars.png",
-        ] {
+        for name in ["summary.png", "any-defect-bars.svg", "placed-missing-bars.png"] {
             assert!(out.0.join(name).is_file(), "{name}");
         }
     }

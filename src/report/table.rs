@@ -83,10 +83,9 @@ impl Class {
     fn chances(self, cell: &CellSummary) -> (u64, u64) {
         match self {
             Class::Defect => (cell.runs, cell.runs),
-            Class::Code(code) => (
-                cell.runs_with_chance.get(code.chance()),
-                cell.chances.get(code.chance()),
-            ),
+            Class::Code(code) => {
+                (cell.runs_with_chance.get(code.chance()), cell.chances.get(code.chance()))
+            }
         }
     }
 }
@@ -127,11 +126,7 @@ impl Table<'_> {
             .iter()
             .map(|row| row.iter().map(|cells| self.group(class, cells)).collect())
             .collect();
-        Pivot {
-            rows: row_names,
-            columns: column_names,
-            groups,
-        }
+        Pivot { rows: row_names, columns: column_names, groups }
     }
 
     /// The cells with a defect, the worst first; of equals the first of the plan.
@@ -160,10 +155,7 @@ impl Table<'_> {
     }
 
     fn group(&self, class: Class, members: &[CellId]) -> Group {
-        let mut group = Group {
-            impossible: true,
-            ..Group::default()
-        };
+        let mut group = Group { impossible: true, ..Group::default() };
         for &id in members {
             let cell = self.cell(id);
             group.impossible &= cell.impossible.is_some();
@@ -187,16 +179,8 @@ impl Table<'_> {
 
 fn example(cell: CellId, found: Option<Incidence>, runs: u64, first: u64) -> Option<Example> {
     match found {
-        Some(found) => Some(Example {
-            cell,
-            seed: found.seed,
-            found: true,
-        }),
-        None => (runs > 0).then_some(Example {
-            cell,
-            seed: first,
-            found: false,
-        }),
+        Some(found) => Some(Example { cell, seed: found.seed, found: true }),
+        None => (runs > 0).then_some(Example { cell, seed: first, found: false }),
     }
 }
 
@@ -228,10 +212,7 @@ pub(crate) mod tests {
         for (index, runs, count, seed) in [(3, 30, 45, 8), (7, 10, 10, 6)] {
             let found = Incidence { runs, count, seed };
             cells[index].codes.insert(Code::PlacedMissing, found);
-            cells[index].defects = Some(Incidence {
-                count: runs,
-                ..found
-            });
+            cells[index].defects = Some(Incidence { count: runs, ..found });
         }
         cells
     }
@@ -243,10 +224,7 @@ pub(crate) mod tests {
     #[test]
     fn groups_add_up_the_cells_of_the_other_axes() {
         let (plan, cells) = (small(), cells());
-        let table = Table {
-            plan: &plan,
-            cells: &cells,
-        };
+        let table = Table { plan: &plan, cells: &cells };
         let pivot = table.pivot(Class::Code(Code::PlacedMissing), Some(0), Some(1));
         assert_eq!(pivot.rows, ["16", "64"]);
         assert_eq!(pivot.columns, ["1", "2"]);
@@ -261,10 +239,7 @@ pub(crate) mod tests {
     #[test]
     fn without_a_chance_a_group_is_not_reached_and_without_a_run_impossible() {
         let (plan, cells) = (small(), cells());
-        let table = Table {
-            plan: &plan,
-            cells: &cells,
-        };
+        let table = Table { plan: &plan, cells: &cells };
         let pivot = table.pivot(Class::Code(Code::PlacedMissing), Some(0), Some(1));
         let (one_rank, none) = (pivot.groups[0][0], pivot.groups[1][0]);
         assert_eq!((one_rank.runs, one_rank.impossible), (rate(0, 0), false));
@@ -276,10 +251,7 @@ pub(crate) mod tests {
     #[test]
     fn examples_are_failing_runs_where_there_are_any() {
         let (plan, cells) = (small(), cells());
-        let table = Table {
-            plan: &plan,
-            cells: &cells,
-        };
+        let table = Table { plan: &plan, cells: &cells };
         let by_behaviour = table.pivot(Class::Defect, Some(2), None);
         let example = |cell, seed, found| {
             let cell = CellId(cell);
@@ -293,10 +265,7 @@ pub(crate) mod tests {
     fn the_worst_cell_has_the_highest_share() {
         let (plan, mut cells) = (small(), cells());
         cells[7].runs = 12;
-        let table = Table {
-            plan: &plan,
-            cells: &cells,
-        };
+        let table = Table { plan: &plan, cells: &cells };
         let worst: Vec<u64> = table.worst().iter().map(|(cell, _)| cell.0).collect();
         assert_eq!(worst, [7, 3]);
         assert_eq!(table.codes(), [Code::PlacedMissing]);

@@ -75,9 +75,7 @@ where
     R: Fn(&Scenario) -> Result<Run, String> + Sync,
     P: FnMut(Progress),
 {
-    let pool = rayon::ThreadPoolBuilder::new()
-        .num_threads(threads)
-        .build()?;
+    let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build()?;
     let plan = ledger.plan.clone();
     let impossible = ledger.impossible()?;
     let done = ledger.done()?;
@@ -142,10 +140,7 @@ fn record(
     seed: u64,
     run: impl Fn(&Scenario) -> Result<Run, String>,
 ) -> Record {
-    let scenario = Scenario {
-        seed,
-        ..cell.clone()
-    };
+    let scenario = Scenario { seed, ..cell.clone() };
     let began = Instant::now();
     let outcome = run(&scenario);
     Record {
@@ -253,10 +248,7 @@ pub(crate) mod tests {
         let (one, two) = (Scratch::new("one"), Scratch::new("two"));
         let (ledger_one, outcome_one) = swept(&one, 1);
         let (ledger_two, outcome_two) = swept(&two, 2);
-        assert_eq!(
-            ledger_one.content_digest().unwrap(),
-            ledger_two.content_digest().unwrap()
-        );
+        assert_eq!(ledger_one.content_digest().unwrap(), ledger_two.content_digest().unwrap());
         assert_eq!(outcome_one, outcome_two);
     }
 
@@ -350,15 +342,8 @@ pub(crate) mod tests {
         assert!(matches!(error, LedgerError::OtherPlan { .. }), "{error}");
         assert!(error.to_string().contains("A small sweep"), "{error}");
         let text = Scratch::new("text");
-        std::fs::write(
-            &text.0,
-            "a file of text that is long enough to be read as one",
-        )
-        .unwrap();
-        for result in [
-            Ledger::start(&text.0, &small(), check),
-            Ledger::open(&text.0),
-        ] {
+        std::fs::write(&text.0, "a file of text that is long enough to be read as one").unwrap();
+        for result in [Ledger::start(&text.0, &small(), check), Ledger::open(&text.0)] {
             let error = result.err().unwrap();
             assert!(matches!(error, LedgerError::NotALedger(_)), "{error}");
         }
@@ -371,17 +356,11 @@ pub(crate) mod tests {
         let db = rusqlite::Connection::open(&path.0).unwrap();
         db.execute("UPDATE plan SET kvseam = '0.0.1'", []).unwrap();
         let error = Ledger::start(&path.0, &small(), check).err().unwrap();
-        assert!(
-            error.to_string().contains("got one of kvseam 0.0.1"),
-            "{error}"
-        );
+        assert!(error.to_string().contains("got one of kvseam 0.0.1"), "{error}");
         assert!(Ledger::open(&path.0).is_ok());
         db.pragma_update(None, "user_version", 99).unwrap();
         let error = Ledger::open(&path.0).err().unwrap();
-        assert!(
-            error.to_string().contains("got one of schema 99"),
-            "{error}"
-        );
+        assert!(error.to_string().contains("got one of schema 99"), "{error}");
     }
 
     #[test]

@@ -160,10 +160,7 @@ impl Ledger {
             return Err(other_version(path, format!("kvseam {version}")));
         }
         if there.plan.digest() != plan.digest() {
-            return Err(LedgerError::OtherPlan {
-                path: path.to_owned(),
-                title: there.plan.title,
-            });
+            return Err(LedgerError::OtherPlan { path: path.to_owned(), title: there.plan.title });
         }
         Ok(there)
     }
@@ -246,9 +243,7 @@ impl Ledger {
     }
 
     pub(super) fn one<T: rusqlite::types::FromSql>(&self, sql: &str) -> Result<T, LedgerError> {
-        self.db
-            .query_row(sql, [], |row| row.get(0))
-            .map_err(|source| sqlite(&self.path, source))
+        self.db.query_row(sql, [], |row| row.get(0)).map_err(|source| sqlite(&self.path, source))
     }
 
     fn read(path: &Path, db: Connection) -> Result<Ledger, LedgerError> {
@@ -264,21 +259,13 @@ impl Ledger {
                 })
             })
             .map_err(|source| sqlite(path, source))?;
-        Ok(Ledger {
-            plan: Plan::parse(sources)?,
-            path: path.to_owned(),
-            db,
-        })
+        Ok(Ledger { plan: Plan::parse(sources)?, path: path.to_owned(), db })
     }
 }
 
 /// Whether what a run found is a defect, as the `verdict` column spells it.
 pub fn verdict(findings: &Findings) -> &'static str {
-    if findings.is_clean() {
-        "clean"
-    } else {
-        "defect"
-    }
+    if findings.is_clean() { "clean" } else { "defect" }
 }
 
 /// A count read back. Counts are written from `u64`s below 2^63.
@@ -291,10 +278,7 @@ fn signed(value: u64) -> i64 {
 }
 
 fn sqlite(path: &Path, source: rusqlite::Error) -> LedgerError {
-    LedgerError::Sqlite {
-        path: path.to_owned(),
-        source,
-    }
+    LedgerError::Sqlite { path: path.to_owned(), source }
 }
 
 fn other_version(path: &Path, found: String) -> LedgerError {
@@ -357,11 +341,7 @@ fn names<K: Named>() -> Vec<&'static str> {
 }
 
 fn wide_tables() -> [(&'static str, Vec<&'static str>); 3] {
-    [
-        ("chances", names::<Chance>()),
-        ("counters", names::<Metric>()),
-        ("marks", names::<Mark>()),
-    ]
+    [("chances", names::<Chance>()), ("counters", names::<Metric>()), ("marks", names::<Mark>())]
 }
 
 fn create(
@@ -374,10 +354,8 @@ fn create(
     transaction.pragma_update(None, "user_version", SCHEMA)?;
     transaction.execute_batch(TABLES)?;
     for (table, columns) in wide_tables() {
-        let columns: String = columns
-            .iter()
-            .map(|name| format!(", \"{name}\" INTEGER NOT NULL"))
-            .collect();
+        let columns: String =
+            columns.iter().map(|name| format!(", \"{name}\" INTEGER NOT NULL")).collect();
         transaction.execute_batch(&format!(
             "CREATE TABLE {table} (run INTEGER PRIMARY KEY REFERENCES runs{columns}) STRICT;"
         ))?;
@@ -402,13 +380,7 @@ fn create(
         };
         transaction.execute(
             "INSERT INTO codes VALUES (?1, ?2, ?3, ?4, ?5)",
-            params![
-                key(code),
-                code.name(),
-                severity,
-                code.unit(),
-                code.chance().name()
-            ],
+            params![key(code), code.name(), severity, code.unit(), code.chance().name()],
         )?;
     }
     insert_cells(&transaction, plan, check)?;
@@ -429,10 +401,7 @@ fn insert_cells(
             .map(|(axis, point)| (axis.name.clone(), point.name.clone().into()))
             .collect();
         let settings = serde_json::Value::Object(settings).to_string();
-        let reason = plan
-            .scenario(cell)
-            .and_then(|scenario| check(&scenario))
-            .err();
+        let reason = plan.scenario(cell).and_then(|scenario| check(&scenario)).err();
         statement.execute(params![signed(cell.0), settings, reason])?;
     }
     Ok(())

@@ -161,12 +161,7 @@ impl Plan {
         let file: PlanFile = parse_toml(&plan, path)?;
         let base_path = path.parent().unwrap_or(Path::new("")).join(&file.base);
         let base = read_text(&base_path)?;
-        Plan::parse(Sources {
-            plan_path: path.to_owned(),
-            plan,
-            base_path,
-            base,
-        })
+        Plan::parse(Sources { plan_path: path.to_owned(), plan, base_path, base })
     }
 
     /// The plan of two texts. Every point of every axis is tried on the base scenario, so that an
@@ -180,29 +175,19 @@ impl Plan {
             reason,
         };
         if file.version != VERSION {
-            return Err(fail(
-                "version",
-                format!("must be {VERSION}, got {}", file.version),
-            ));
+            return Err(fail("version", format!("must be {VERSION}, got {}", file.version)));
         }
         let axes = file
             .axes
             .into_iter()
             .enumerate()
             .map(|(index, axis)| {
-                axis.check()
-                    .map_err(|(path, reason)| fail(&format!("axes[{index}]{path}"), reason))
+                axis.check().map_err(|(path, reason)| fail(&format!("axes[{index}]{path}"), reason))
             })
             .collect::<Result<Vec<_>, _>>()?;
         check_paths(&axes).map_err(|reason| fail("axes", reason))?;
-        let plan = Plan {
-            title: file.title,
-            axes,
-            seeds: file.seeds,
-            marks: file.marks,
-            sources,
-            base,
-        };
+        let plan =
+            Plan { title: file.title, axes, seeds: file.seeds, marks: file.marks, sources, base };
         plan.check_size()?;
         plan.check_points()?;
         Ok(plan)
@@ -210,10 +195,7 @@ impl Plan {
 
     /// How many cells.
     pub fn cells(&self) -> u64 {
-        self.axes
-            .iter()
-            .map(|axis| axis.points.len() as u64)
-            .product()
+        self.axes.iter().map(|axis| axis.points.len() as u64).product()
     }
 
     /// How many runs, those of impossible cells included.
@@ -302,9 +284,10 @@ impl Plan {
             let reason = format!("must be 1 or more, with every seed below 2^63, got {count}");
             return fail("seeds.count", reason);
         }
-        let runs = self.axes.iter().try_fold(count, |runs, axis| {
-            runs.checked_mul(axis.points.len() as u64)
-        });
+        let runs = self
+            .axes
+            .iter()
+            .try_fold(count, |runs, axis| runs.checked_mul(axis.points.len() as u64));
         match runs {
             Some(runs) if runs <= limits::SWEEP_RUNS => Ok(()),
             Some(runs) => fail("", too_many(&runs.to_string())),
@@ -349,20 +332,14 @@ impl AxisFile {
             (Some(path), Some(values), None, None) => Axis {
                 points: values
                     .into_iter()
-                    .map(|value| Point {
-                        name: plain(&value),
-                        set: vec![(path.clone(), value)],
-                    })
+                    .map(|value| Point { name: plain(&value), set: vec![(path.clone(), value)] })
                     .collect(),
                 name: path,
             },
             (None, None, Some(name), Some(points)) => Axis {
                 points: points
                     .into_iter()
-                    .map(|point| Point {
-                        name: point.name,
-                        set: point.set.into_iter().collect(),
-                    })
+                    .map(|point| Point { name: point.name, set: point.set.into_iter().collect() })
                     .collect(),
                 name,
             },
@@ -371,11 +348,7 @@ impl AxisFile {
                 return Err(("", reason.to_owned()));
             }
         };
-        let names: BTreeSet<&str> = axis
-            .points
-            .iter()
-            .map(|point| point.name.as_str())
-            .collect();
+        let names: BTreeSet<&str> = axis.points.iter().map(|point| point.name.as_str()).collect();
         if names.is_empty() || names.len() < axis.points.len() {
             let reason = format!(
                 "must be one or more different points, got {} of which {} differ",
@@ -431,10 +404,7 @@ fn reason(error: &FileError) -> String {
 }
 
 fn too_many(runs: &str) -> String {
-    format!(
-        "must be at most {} runs (cells times seeds), got {runs}",
-        limits::SWEEP_RUNS
-    )
+    format!("must be at most {} runs (cells times seeds), got {runs}", limits::SWEEP_RUNS)
 }
 
 fn one_line(message: &str) -> String {
@@ -451,9 +421,7 @@ fn read_text(path: &Path) -> Result<String, PlanError> {
 
 fn parse_toml<T: for<'de> Deserialize<'de>>(text: &str, file: &Path) -> Result<T, PlanError> {
     let fail = |path: String, error: &toml::de::Error| {
-        let line = error
-            .span()
-            .map(|span| text[..span.start].matches('\n').count() + 1);
+        let line = error.span().map(|span| text[..span.start].matches('\n').count() + 1);
         let at = line.map_or(String::new(), |line| format!(" (line {line})"));
         PlanError {
             file: file.display().to_string(),
@@ -534,18 +502,9 @@ points = [
         let plan = small();
         assert_eq!((plan.cells(), plan.runs()), (8, 24));
         let places: Vec<String> = (0..8).map(|cell| plan.describe(CellId(cell))).collect();
-        assert_eq!(
-            places[0],
-            "layout.page_size = 16, layout.ranks = 1, behaviour = sound"
-        );
-        assert_eq!(
-            places[1],
-            "layout.page_size = 16, layout.ranks = 1, behaviour = padded up"
-        );
-        assert_eq!(
-            places[4],
-            "layout.page_size = 64, layout.ranks = 1, behaviour = sound"
-        );
+        assert_eq!(places[0], "layout.page_size = 16, layout.ranks = 1, behaviour = sound");
+        assert_eq!(places[1], "layout.page_size = 16, layout.ranks = 1, behaviour = padded up");
+        assert_eq!(places[4], "layout.page_size = 64, layout.ranks = 1, behaviour = sound");
         assert_eq!(places.iter().collect::<BTreeSet<_>>().len(), 8);
     }
 
@@ -554,10 +513,7 @@ points = [
         let plan = small();
         let scenario = plan.scenario(CellId(7)).unwrap();
         assert_eq!((scenario.layout.page_size, scenario.layout.ranks), (64, 2));
-        assert_eq!(
-            scenario.behaviour.decode_prefix_cut,
-            Some(DecodePrefixCut::PaddedUp)
-        );
+        assert_eq!(scenario.behaviour.decode_prefix_cut, Some(DecodePrefixCut::PaddedUp));
         let sound = plan.scenario(CellId(0)).unwrap();
         assert_eq!(sound.behaviour, Default::default());
         assert_eq!(sound.prefill.pages, 64);
@@ -573,18 +529,12 @@ points = [
 
     #[test]
     fn errors_name_file_and_path() {
-        assert_eq!(
-            error("version = 1", "version = 2"),
-            "plan.toml: version: must be 1, got 2"
-        );
+        assert_eq!(error("version = 1", "version = 2"), "plan.toml: version: must be 1, got 2");
         let text = error("count = 3", "number = 3");
         assert!(text.starts_with("plan.toml: seeds"), "{text}");
         assert!(text.contains("unknown field `number`"), "{text}");
         let text = error("hit.unaligned", "hit.sideways");
-        assert!(
-            text.starts_with("plan.toml: marks[0]: unknown variant"),
-            "{text}"
-        );
+        assert!(text.starts_with("plan.toml: marks[0]: unknown variant"), "{text}");
         let text = error("layout.ranks", "layout.rings");
         assert!(
             text.starts_with("plan.toml: axes[1] (\"layout.rings\", value 0): layout"),
@@ -601,33 +551,22 @@ points = [
             "plan.toml: axes[1]: must be one or more different points, got 2 of which 1 differ"
         );
         let text = error("path = \"layout.ranks\"", "name = \"ranks\"");
-        assert!(
-            text.starts_with("plan.toml: axes[1]: must have either"),
-            "{text}"
-        );
+        assert!(text.starts_with("plan.toml: axes[1]: must have either"), "{text}");
     }
 
     #[test]
     fn two_axes_cannot_set_the_same_field() {
-        let text = error(
-            "\"behaviour.decode_match_unit\" = \"physical_page\"",
-            "\"layout.ranks\" = 4",
-        );
+        let text =
+            error("\"behaviour.decode_match_unit\" = \"physical_page\"", "\"layout.ranks\" = 4");
         assert_eq!(text, "plan.toml: axes: two axes set \"layout.ranks\"");
-        let text = error(
-            "\"behaviour.decode_match_unit\" = \"physical_page\"",
-            "\"seed\" = 4",
-        );
+        let text = error("\"behaviour.decode_match_unit\" = \"physical_page\"", "\"seed\" = 4");
         assert!(text.contains("cannot be an axis"), "{text}");
     }
 
     #[test]
     fn a_plan_beyond_the_bound_is_refused_and_one_at_it_is_not() {
         let at_bound = PLAN.replace("count = 3", "count = 1250000");
-        assert_eq!(
-            Plan::parse(sources(&at_bound)).unwrap().runs(),
-            limits::SWEEP_RUNS
-        );
+        assert_eq!(Plan::parse(sources(&at_bound)).unwrap().runs(), limits::SWEEP_RUNS);
         assert_eq!(
             error("count = 3", "count = 1250001"),
             "plan.toml: must be at most 10000000 runs (cells times seeds), got 10000008"
@@ -643,10 +582,7 @@ points = [
         other.base.push('\n');
         assert_ne!(Plan::parse(other).unwrap().digest(), plan.digest());
         let titled = PLAN.replace("A small", "Another");
-        assert_ne!(
-            Plan::parse(sources(&titled)).unwrap().digest(),
-            plan.digest()
-        );
+        assert_ne!(Plan::parse(sources(&titled)).unwrap().digest(), plan.digest());
     }
 
     #[test]
@@ -662,12 +598,7 @@ points = [
         };
         for cell in (0..plan.cells()).map(CellId) {
             let scenario = plan.scenario(cell).unwrap();
-            assert_eq!(
-                validate(&scenario, &known),
-                Ok(()),
-                "{}",
-                plan.describe(cell)
-            );
+            assert_eq!(validate(&scenario, &known), Ok(()), "{}", plan.describe(cell));
         }
         assert!(plan.seeds.count >= 100);
     }

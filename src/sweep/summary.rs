@@ -82,11 +82,8 @@ impl Ledger {
             }
             summary.runs += runs;
             if verdict == "defect" {
-                summary.defects = Some(Incidence {
-                    runs,
-                    count: runs,
-                    seed: unsigned(row.get(3)?),
-                });
+                summary.defects =
+                    Some(Incidence { runs, count: runs, seed: unsigned(row.get(3)?) });
             }
             Ok(())
         })
@@ -117,9 +114,7 @@ impl Ledger {
         self.each(&sql, |row| {
             let summary = at(summaries, unsigned(row.get(0)?));
             for (index, &chance) in Chance::ALL.iter().enumerate() {
-                summary
-                    .chances
-                    .add(chance, unsigned(row.get(1 + 2 * index)?));
+                summary.chances.add(chance, unsigned(row.get(1 + 2 * index)?));
                 let runs = unsigned(row.get(2 + 2 * index)?);
                 summary.runs_with_chance.add(chance, runs);
             }
@@ -129,10 +124,8 @@ impl Ledger {
 }
 
 fn columns<K: Named>(expression: impl Fn(&str) -> String) -> String {
-    let columns: Vec<String> = K::ALL
-        .iter()
-        .map(|item| expression(&format!("\"{}\"", item.name())))
-        .collect();
+    let columns: Vec<String> =
+        K::ALL.iter().map(|item| expression(&format!("\"{}\"", item.name()))).collect();
     columns.join(", ")
 }
 

@@ -17,8 +17,6 @@ use crate::units::{PageId, PageSize, RequestId, Row, Tick};
 pub(super) struct Copy {
     pub(super) part: Part,
     pub(super) plan: RunPlan,
-    /// Destination pages, each once.
-    pub(super) target_pages: Vec<PageId>,
     /// Its rows of the pack buffer, if it is packed.
     pub(super) packed: Option<Range<u64>>,
     /// How long the link is busy with it.

@@ -53,7 +53,7 @@ pub mod handoff;
 mod link;
 mod log;
 mod prefill;
-mod registry;
+pub mod registry;
 mod request;
 mod store;
 mod transfer;
@@ -497,6 +497,7 @@ impl Make<'_> {
 }
 
 /// What a server's KV is made of.
+#[derive(Clone, Copy)]
 struct StoreConfig<'a> {
     page: PageSize,
     pages: Pages,

@@ -296,6 +296,7 @@ impl World<'_> {
 }
 
 /// Who wrote rows, and when.
+#[derive(Clone, Copy)]
 struct Written {
     by: RequestId,
     at: Tick,

@@ -1,14 +1,14 @@
 //! From computed rows to copies: cutting pieces, asking the planner, feeding the links, landing.
 
+use super::World;
 use super::event::Event;
 use super::handoff::{Action, Fact as Told, Part as HandoffPart};
 use super::link::Copy;
-use super::{Server, World};
 use crate::behaviour::{
     DestinationList, EarlySend, EmptyLast, Packing, SendCut, SendSplit, SourceOffset,
 };
 use crate::finding::{Chance, Code, Mark, Metric};
-use crate::oracle::fact::{Fact, Part, Side, Writes};
+use crate::oracle::fact::{Fact, Part, Writes};
 use crate::planner::descriptors::DescriptorCount;
 use crate::planner::packing::{PackRegions, SendPart};
 use crate::planner::{Piece, PlanInput, Refusal, RunPlan};
@@ -226,7 +226,7 @@ impl World<'_> {
         self.log.tell(&fact, &[]);
         self.log.count(Metric::Copies, 1);
         let link = prefill * self.decodes.len() + decode;
-        let copy = Copy { part, plan, target_pages, packed, service, writes: None };
+        let copy = Copy { part, plan, packed, service, writes: None };
         self.links[link].queue.push_back(copy);
         if self.links[link].queue.len() == 1 {
             self.serve(link);
@@ -336,11 +336,6 @@ impl World<'_> {
             }
         }
     }
-}
-
-/// The server at `index` of its kind.
-pub(super) fn server(side: Side, index: u32) -> Server {
-    Server { side, index }
 }
 
 fn handoff_part(part: Part) -> HandoffPart {

@@ -51,10 +51,7 @@ impl Bars {
     }
 
     fn counts_width(&self) -> i32 {
-        let counts = self
-            .bars
-            .iter()
-            .map(|bar| QUIET.width(&self.count(bar.rate)));
+        let counts = self.bars.iter().map(|bar| QUIET.width(&self.count(bar.rate)));
         let count = counts.max().unwrap_or(0).max(STRONG.width(">99.9 %"));
         count.max(QUIET.width(NOT_REACHED)) + 14
     }
@@ -108,12 +105,8 @@ impl Bars {
     ) -> Result<(), ChartError> {
         let left = MARGIN + self.names_width();
         pen.text(&bar.name, (left - 10, y), HPos::Right, PLAIN)?;
-        let mut area = Area {
-            x: left,
-            y: y - BAR_HEIGHT / 2,
-            width: PLOT_WIDTH,
-            height: BAR_HEIGHT,
-        };
+        let mut area =
+            Area { x: left, y: y - BAR_HEIGHT / 2, width: PLOT_WIDTH, height: BAR_HEIGHT };
         let right = left + PLOT_WIDTH + 14;
         let Some(interval) = bar.rate.interval() else {
             pen.fill(area, PAPER)?;
@@ -122,10 +115,7 @@ impl Bars {
         };
         area.width = self.pixels(interval.share);
         pen.fill(area, FILL)?;
-        let (low, high) = (
-            left + self.pixels(interval.low),
-            left + self.pixels(interval.high),
-        );
+        let (low, high) = (left + self.pixels(interval.low), left + self.pixels(interval.high));
         pen.line((low, y), (high, y), INK)?;
         for x in [low, high] {
             pen.line((x, y - CAP), (x, y + CAP), INK)?;
@@ -135,10 +125,7 @@ impl Bars {
         pen.text(&self.count(bar.rate), (right, y + 10), HPos::Left, QUIET)
     }
 
-    #[expect(
-        clippy::cast_possible_truncation,
-        reason = "a share of a few hundred pixels"
-    )]
+    #[expect(clippy::cast_possible_truncation, reason = "a share of a few hundred pixels")]
     fn pixels(&self, share: f64) -> i32 {
         (f64::from(PLOT_WIDTH) * (share / self.end).min(1.0)).round() as i32
     }

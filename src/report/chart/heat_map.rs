@@ -70,19 +70,11 @@ impl HeatMap {
     }
 
     fn cell_width(&self) -> i32 {
-        if self.upwards() {
-            CELL_WIDTH_MIN
-        } else {
-            self.columns_width().max(CELL_WIDTH_MIN)
-        }
+        if self.upwards() { CELL_WIDTH_MIN } else { self.columns_width().max(CELL_WIDTH_MIN) }
     }
 
     fn names_height(&self) -> i32 {
-        if self.upwards() {
-            self.columns_width()
-        } else {
-            LINE + 4
-        }
+        if self.upwards() { self.columns_width() } else { LINE + 4 }
     }
 
     fn has(&self, wanted: impl Fn(Cell) -> bool) -> bool {
@@ -111,12 +103,7 @@ impl HeatMap {
         let left = MARGIN + self.rows_width();
         let cell = self.cell_width();
         let bottom = top + LINE + self.names_height();
-        pen.text(
-            &self.columns_title,
-            (left, top + LINE / 2),
-            HPos::Left,
-            QUIET,
-        )?;
+        pen.text(&self.columns_title, (left, top + LINE / 2), HPos::Left, QUIET)?;
         let corner = (left - 10, bottom - LINE / 2 - 2);
         pen.text(&self.rows_title, corner, HPos::Right, QUIET)?;
         for (x, name) in (left + cell / 2..).step_by(step(cell)).zip(&self.columns) {
@@ -139,12 +126,7 @@ impl HeatMap {
         for (y, row) in (top..).step_by(step(CELL_HEIGHT)).zip(&self.cells) {
             for (x, &cell) in (left..).step_by(step(width)).zip(row) {
                 // A gap of two pixels keeps equal neighbours apart.
-                let area = Area {
-                    x: x + 1,
-                    y: y + 1,
-                    width: width - 2,
-                    height: CELL_HEIGHT - 2,
-                };
+                let area = Area { x: x + 1, y: y + 1, width: width - 2, height: CELL_HEIGHT - 2 };
                 match cell {
                     Cell::Share(rate) => self.draw_share(pen, area, rate)?,
                     Cell::Impossible => pen.hatch(area, true)?,
@@ -185,20 +167,11 @@ impl HeatMap {
         let step = BAR_WIDTH / BAR_STEPS;
         let x = MARGIN + 6;
         for index in 0..BAR_STEPS {
-            let area = Area {
-                x: x + index * step,
-                y,
-                width: step,
-                height: BAR_HEIGHT,
-            };
+            let area = Area { x: x + index * step, y, width: step, height: BAR_HEIGHT };
             let share = f64::from(index) / f64::from(BAR_STEPS - 1);
             pen.fill(area, color(share))?;
         }
-        for (place, share) in [
-            (0, 0.0),
-            (BAR_WIDTH / 2, self.end / 2.0),
-            (BAR_WIDTH, self.end),
-        ] {
+        for (place, share) in [(0, 0.0), (BAR_WIDTH / 2, self.end / 2.0), (BAR_WIDTH, self.end)] {
             let foot = y + BAR_HEIGHT;
             pen.line((x + place, foot), (x + place, foot + 4), FAINT)?;
             // The first label begins at the bar, so that it stays inside the chart.
@@ -206,11 +179,7 @@ impl HeatMap {
                 0 => (MARGIN, HPos::Left),
                 place => (x + place, HPos::Center),
             };
-            let text = if place == 0 {
-                ">0 %".to_owned()
-            } else {
-                number::tick(share)
-            };
+            let text = if place == 0 { ">0 %".to_owned() } else { number::tick(share) };
             pen.text(&text, (at, foot + 4 + LINE / 2), h, QUIET)?;
         }
         Ok(())
@@ -218,12 +187,7 @@ impl HeatMap {
 
     fn draw_legend<DB: DrawingBackend>(&self, pen: &Pen<DB>, top: i32) -> Result<(), ChartError> {
         for (y, (swatch, text)) in (top..).step_by(step(LINE)).zip(self.legend()) {
-            let area = Area {
-                x: MARGIN,
-                y: y + 2,
-                width: SWATCH,
-                height: LINE - 5,
-            };
+            let area = Area { x: MARGIN, y: y + 2, width: SWATCH, height: LINE - 5 };
             match swatch {
                 Swatch::Hatched => pen.hatch(area, false)?,
                 Swatch::Crossed => pen.hatch(area, true)?,

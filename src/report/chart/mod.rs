@@ -33,12 +33,8 @@ const GRID: RGBColor = RGBColor(0xd4, 0xd8, 0xde);
 /// The background.
 const PAPER: RGBColor = RGBColor(0xfe, 0xfe, 0xfe);
 /// The colours that a page may exchange, by the names that its style sheet has for them.
-pub const THEME: [(&str, RGBColor); 4] = [
-    ("INK", INK),
-    ("FAINT", FAINT),
-    ("GRID", GRID),
-    ("PAPER", PAPER),
-];
+pub const THEME: [(&str, RGBColor); 4] =
+    [("INK", INK), ("FAINT", FAINT), ("GRID", GRID), ("PAPER", PAPER)];
 /// Text on light colours, whatever the page's theme.
 const BLACK: RGBColor = RGBColor(0, 0, 0);
 /// Text on dark colours, whatever the page's theme.
@@ -95,10 +91,7 @@ pub fn png(chart: &impl Chart, path: &Path) -> Result<(), ChartError> {
 fn pixels(chart: &impl Chart, scale: i32) -> (u32, u32) {
     fonts();
     let (width, height) = chart.size();
-    (
-        (width * scale).cast_unsigned(),
-        (height * scale).cast_unsigned(),
-    )
+    ((width * scale).cast_unsigned(), (height * scale).cast_unsigned())
 }
 
 fn paint<DB: DrawingBackend>(
@@ -117,10 +110,8 @@ fn paint<DB: DrawingBackend>(
 fn fonts() {
     static ONCE: Once = Once::new();
     ONCE.call_once(|| {
-        let fonts = [
-            (FontStyle::Normal, dejavu::sans::regular()),
-            (FontStyle::Bold, dejavu::sans::bold()),
-        ];
+        let fonts =
+            [(FontStyle::Normal, dejavu::sans::regular()), (FontStyle::Bold, dejavu::sans::bold())];
         for (style, bytes) in fonts {
             let registered = register_font(FontFamily::SansSerif.as_str(), style, bytes);
             assert!(registered.is_ok(), "the compiled-in font is a font");
@@ -136,34 +127,14 @@ struct Style {
     color: RGBColor,
 }
 
-const PLAIN: Style = Style {
-    size: TEXT,
-    bold: false,
-    color: INK,
-};
-const QUIET: Style = Style {
-    size: SMALL,
-    bold: false,
-    color: FAINT,
-};
-const STRONG: Style = Style {
-    size: TEXT,
-    bold: true,
-    color: INK,
-};
-const HEAD: Style = Style {
-    size: TITLE,
-    bold: true,
-    color: INK,
-};
+const PLAIN: Style = Style { size: TEXT, bold: false, color: INK };
+const QUIET: Style = Style { size: SMALL, bold: false, color: FAINT };
+const STRONG: Style = Style { size: TEXT, bold: true, color: INK };
+const HEAD: Style = Style { size: TITLE, bold: true, color: INK };
 
 impl Style {
     fn font(self, scale: i32) -> FontDesc<'static> {
-        let style = if self.bold {
-            FontStyle::Bold
-        } else {
-            FontStyle::Normal
-        };
+        let style = if self.bold { FontStyle::Bold } else { FontStyle::Normal };
         FontDesc::new(FontFamily::SansSerif, f64::from(self.size * scale), style)
     }
 
@@ -230,19 +201,16 @@ impl<DB: DrawingBackend> Pen<DB> {
         let look = TextStyle::from(style.font(self.scale))
             .color(&style.color)
             .pos(Pos::new(h, VPos::Center));
-        self.area
-            .draw(&Text::new(text.to_owned(), self.scaled(at), look))?;
+        self.area.draw(&Text::new(text.to_owned(), self.scaled(at), look))?;
         Ok(())
     }
 
     /// A text that is read upwards, centred on `at` and beginning there.
     fn text_upwards(&self, text: &str, at: (i32, i32), style: Style) -> Result<(), ChartError> {
         let font = style.font(self.scale).transform(FontTransform::Rotate270);
-        let look = TextStyle::from(font)
-            .color(&style.color)
-            .pos(Pos::new(HPos::Left, VPos::Center));
-        self.area
-            .draw(&Text::new(text.to_owned(), self.scaled(at), look))?;
+        let look =
+            TextStyle::from(font).color(&style.color).pos(Pos::new(HPos::Left, VPos::Center));
+        self.area.draw(&Text::new(text.to_owned(), self.scaled(at), look))?;
         Ok(())
     }
 
@@ -273,12 +241,7 @@ impl<DB: DrawingBackend> Pen<DB> {
     /// Rising lines, for what was not reached; falling ones, too, for what is impossible.
     fn hatch(&self, area: Area, crossed: bool) -> Result<(), ChartError> {
         const STEP: i32 = 8;
-        let Area {
-            x,
-            y,
-            width,
-            height,
-        } = area;
+        let Area { x, y, width, height } = area;
         for d in (STEP..width + height).step_by(STEP as usize) {
             let (left, right) = ((d - height).max(0), d.min(width));
             let (low, high) = (d.min(height), (d - width).max(0));
@@ -333,10 +296,7 @@ pub fn hex(RGBColor(red, green, blue): RGBColor) -> String {
 
 /// The end of a scale that holds `max`: a round share of 0.01 to 1.
 pub fn scale_end(max: f64) -> f64 {
-    [0.01, 0.02, 0.05, 0.1, 0.2, 0.5]
-        .into_iter()
-        .find(|&end| max <= end)
-        .unwrap_or(1.0)
+    [0.01, 0.02, 0.05, 0.1, 0.2, 0.5].into_iter().find(|&end| max <= end).unwrap_or(1.0)
 }
 
 /// The colour of a share of the scale: viridis from light to dark, which is told apart without
@@ -349,11 +309,7 @@ fn color(share: f64) -> RGBColor {
 fn label_color(background: RGBColor) -> RGBColor {
     let linear = |channel: u8| {
         let value = f64::from(channel) / 255.0;
-        if value <= 0.040_45 {
-            value / 12.92
-        } else {
-            ((value + 0.055) / 1.055).powf(2.4)
-        }
+        if value <= 0.040_45 { value / 12.92 } else { ((value + 0.055) / 1.055).powf(2.4) }
     };
     let RGBColor(red, green, blue) = background;
     let luminance = 0.2126 * linear(red) + 0.7152 * linear(green) + 0.0722 * linear(blue);
@@ -366,13 +322,7 @@ mod tests {
 
     #[test]
     fn scales_end_at_the_next_round_share() {
-        for (max, end) in [
-            (0.0, 0.01),
-            (0.01, 0.01),
-            (0.03, 0.05),
-            (0.51, 1.0),
-            (1.0, 1.0),
-        ] {
+        for (max, end) in [(0.0, 0.01), (0.01, 0.01), (0.03, 0.05), (0.51, 1.0), (1.0, 1.0)] {
             assert_eq!(scale_end(max), end);
         }
     }
