@@ -273,6 +273,8 @@ impl World<'_> {
         let live = self.live_mut(request);
         let index = live.prefill;
         let source = live.source.take().expect("the handoff says that prefill holds pages");
+        // A new transfer of the same request starts again as a waiting one.
+        self.prefills[index].cut.take_if(|cut| *cut == request);
         let store = &mut self.prefills[index].store;
         if let (Some(cache), Some(anchor)) = (&mut store.cache, source.anchor) {
             assert!(cache.unlock(anchor), "the prefix was locked");
