@@ -408,12 +408,10 @@ impl Oracle {
         source_pages: &[PageId],
         target_pages: &[PageId],
     ) {
-        let ledger = &self.ledgers[&source];
+        let ledger = self.ledgers.get_mut(&source).expect("facts name known servers");
         let key = (part.request, part.attempt, part.piece);
-        self.sources.entry(key).or_insert_with(|| Source {
-            pages: source_pages.iter().map(|&page| (page, ledger.epoch(page))).collect(),
-            parts_left: self.terms.ranks,
-        });
+        let new = || Source { pages: ledger.piece_queued(source_pages), parts_left: 0 };
+        self.sources.entry(key).or_insert_with(new).parts_left += 1;
         self.ledger(target).copy_queued(target_pages);
         let copy = InFlight { source, target, target_pages: target_pages.to_vec() };
         self.copies.insert(part, copy);
@@ -428,9 +426,8 @@ impl Oracle {
         let source = self.copies[&part].source;
         let key = (part.request, part.attempt, part.piece);
         let ledger = &self.ledgers[&source];
-        let gone = self.sources[&key].pages.iter().find(|&&(page, epoch)| {
-            ledger.epoch(page) != epoch || ledger.owner(page) == Owner::Free
-        });
+        let mut pages = self.sources[&key].pages.iter();
+        let gone = pages.find(|&&(page, epoch)| !ledger.still_sends(page, epoch, part.request));
         if let Some(&(page, _)) = gone {
             let expected = format!("page {page} held until the copy of piece {} ends", part.piece);
             let (request, rank) = (Some(part.request), Some(part.rank));
@@ -458,8 +455,10 @@ impl Oracle {
         let key = (part.request, part.attempt, part.piece);
         let source = self.sources.get_mut(&key).expect("its piece is known");
         source.parts_left -= 1;
-        if source.parts_left == 0 {
-            self.sources.remove(&key);
+        if source.parts_left == 0
+            && let Some(source) = self.sources.remove(&key)
+        {
+            self.ledger(copy.source).piece_landed(&source.pages);
         }
         let ledger = self.ledgers.get_mut(&copy.target).expect("facts name known servers");
         ledger.copy_landed(&copy.target_pages);

@@ -36,6 +36,8 @@ struct Line {
     epoch: u32,
     /// Copies on their way into the page.
     inbound: u32,
+    /// Pieces that are being sent from the page.
+    outbound: u32,
 }
 
 /// The ledger of one pool.
@@ -63,7 +65,7 @@ impl Violation {
 impl Ledger {
     /// The ledger of a pool of `pages` free pages; page 0 is nobody's.
     pub(super) fn new(pages: Pages) -> Ledger {
-        let line = Line { owner: Owner::Free, epoch: 0, inbound: 0 };
+        let line = Line { owner: Owner::Free, epoch: 0, inbound: 0, outbound: 0 };
         Ledger { lines: vec![line; pages.index() + 1], free: pages.0, cached: 0, drift: (0, 0) }
     }
 
@@ -71,7 +73,7 @@ impl Ledger {
         self.lines[page.index()].owner
     }
 
-    pub(super) fn epoch(&self, page: PageId) -> u32 {
+    fn epoch(&self, page: PageId) -> u32 {
         self.lines[page.index()].epoch
     }
 
@@ -99,6 +101,13 @@ impl Ledger {
     ) -> Option<Violation> {
         let before = self.owner(page);
         self.set(page, Owner::Request(request, ordinal));
+        if before == Owner::Free && self.lines[page.index()].outbound > 0 {
+            return Some(Violation::new(
+                Code::PageTwoOwners,
+                format!("page {page} used by nobody when handed out"),
+                "it is still being sent",
+            ));
+        }
         (before != Owner::Free).then(|| {
             Violation::new(
                 Code::PageTwoOwners,
@@ -155,6 +164,32 @@ impl Ledger {
         for page in pages {
             self.lines[page.index()].inbound += 1;
         }
+    }
+
+    /// A piece of `pages` begins to be sent; returns them with their epochs.
+    pub(super) fn piece_queued(&mut self, pages: &[PageId]) -> Vec<(PageId, u32)> {
+        for page in pages {
+            self.lines[page.index()].outbound += 1;
+        }
+        pages.iter().map(|&page| (page, self.epoch(page))).collect()
+    }
+
+    /// A piece has landed on every rank.
+    pub(super) fn piece_landed(&mut self, pages: &[(PageId, u32)]) {
+        for (page, _) in pages {
+            self.lines[page.index()].outbound -= 1;
+        }
+    }
+
+    /// Whether `page` is still what it was when `request` queued it at `epoch`: not given back
+    /// since, and not somebody else's.
+    pub(super) fn still_sends(&self, page: PageId, epoch: u32, request: RequestId) -> bool {
+        let owned = match self.owner(page) {
+            Owner::Free => false,
+            Owner::Cache => true,
+            Owner::Request(owner, _) => owner == request,
+        };
+        owned && self.epoch(page) == epoch
     }
 
     pub(super) fn copy_landed(&mut self, pages: &[PageId]) {

@@ -138,6 +138,7 @@ impl World<'_> {
             cursor: live.target.as_ref().map_or(Tokens(0), |target| target.prefix),
             pages_sent: 0,
             pieces: 0,
+            freed_early: Vec::new(),
             drops_rest: false,
         };
         if let Some(cache) = &mut store.cache {
@@ -256,7 +257,7 @@ impl World<'_> {
         source.shared = full;
         match self.switches.duplicate_insert {
             DuplicateInsert::Remap => source.table[..full].copy_from_slice(&hit.pages),
-            DuplicateInsert::FreeWithoutRemap => {}
+            DuplicateInsert::FreeWithoutRemap => source.freed_early.extend(&duplicates),
         }
         if !kept.is_empty() {
             let fact = Fact::Cached { server: store.server, request, pages: &kept };
@@ -279,7 +280,8 @@ impl World<'_> {
         if let (Some(cache), Some(anchor)) = (&mut store.cache, source.anchor) {
             assert!(cache.unlock(anchor), "the prefix was locked");
         }
-        store.give_back(&mut self.log, Holder::Request(request), &source.table[source.shared..]);
+        let own = [&source.freed_early, &source.table[source.shared..]].concat();
+        store.give_back(&mut self.log, Holder::Request(request), &own);
         self.wake_prefill(index);
         // A transfer that was waiting for the old one's pages can begin.
         let decode = self.live(request).decode;

@@ -73,6 +73,9 @@ pub(super) struct Source {
     pub(super) pages_sent: u32,
     /// Pieces sent.
     pub(super) pieces: u32,
+    /// Pages that were given back as duplicates while the table goes on naming them, and that the
+    /// request gives back again at its end (`duplicate_insert = "free_without_remap"`).
+    pub(super) freed_early: Vec<PageId>,
     /// Whether nothing more is laid out (`early_send = "settled_rest_dropped"`).
     pub(super) drops_rest: bool,
 }

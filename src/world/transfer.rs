@@ -37,7 +37,8 @@ impl World<'_> {
             EarlySend::Launched => launched.floor_to(page),
         };
         let source = self.live_mut(request).source_mut();
-        if reach <= source.cursor || source.drops_rest {
+        // Without a prefix there is nothing to send early.
+        if settled == Tokens(0) || reach <= source.cursor || source.drops_rest {
             return;
         }
         self.log.mark(Mark::PieceEarly);
