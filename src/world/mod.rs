@@ -112,8 +112,15 @@ struct World<'a> {
     /// Servers whose situation has changed since they last looked for work.
     awake: Vec<(Side, usize)>,
     queue: Queue,
+    /// Requests that have arrived.
+    arrived: u32,
+    /// Events so far.
+    events: u64,
     log: Log,
 }
+
+#[cfg(test)]
+mod tests;
 
 impl<'a> World<'a> {
     fn new(scenario: &'a Scenario, registry: &Registry, requests: &'a [Request]) -> World<'a> {
@@ -149,53 +156,73 @@ impl<'a> World<'a> {
             late: BTreeMap::new(),
             awake: Vec::new(),
             queue: Queue::default(),
+            arrived: 0,
+            events: 0,
             log: Log::new(oracle),
         }
     }
 
     /// Runs until nothing is left to happen, or the event bound is reached.
     fn run(mut self) -> Run {
-        let bound = limits::EVENTS_FLOOR + limits::EVENTS_PER_REQUEST * self.requests.len() as u64;
-        let mut events = 0;
+        self.start();
+        while self.step() {}
+        self.close()
+    }
+
+    fn start(&mut self) {
         self.plan_faults_from_the_start();
         if let Some(first) = self.requests.first() {
             self.queue.plan(first.at, Event::Arrives);
         }
-        let mut next = RequestId(0);
-        while events < bound
-            && let Some((tick, event)) = self.queue.next()
-        {
-            events += 1;
-            self.log.now = tick;
-            match event {
-                Event::CopyServed { link } => self.copy_served(link),
-                Event::CopyLands { copy } => self.copy_lands(copy),
-                Event::PrefillStepEnds { server } => self.prefill_step_ends(server),
-                Event::DecodeStepEnds { server } => self.decode_step_ends(server),
-                Event::DestinationKnown { request, attempt } => {
-                    self.destination_known(request, attempt);
-                }
-                Event::Arrives => {
-                    self.arrive(next);
-                    next.0 += 1;
-                    if let Some(request) = self.requests.get(next.index()) {
-                        self.queue.plan(request.at, Event::Arrives);
-                    }
-                }
-                Event::Aborts { request } => self.abort(request),
-                Event::ReleaseTimesOut { request, attempt } => {
-                    if self.live(request).attempt == attempt {
-                        self.hand(request, Told::TimedOut);
-                    }
+    }
+
+    /// Events that a run may use.
+    fn events_max(&self) -> u64 {
+        limits::EVENTS_FLOOR + limits::EVENTS_PER_REQUEST * self.requests.len() as u64
+    }
+
+    /// Lets the next event happen. False if there is none, or no more may happen.
+    fn step(&mut self) -> bool {
+        if self.events == self.events_max() {
+            return false;
+        }
+        let Some((tick, event)) = self.queue.next() else { return false };
+        self.events += 1;
+        self.log.now = tick;
+        match event {
+            Event::CopyServed { link } => self.copy_served(link),
+            Event::CopyLands { copy } => self.copy_lands(copy),
+            Event::PrefillStepEnds { server } => self.prefill_step_ends(server),
+            Event::DecodeStepEnds { server } => self.decode_step_ends(server),
+            Event::DestinationKnown { request, attempt } => {
+                self.destination_known(request, attempt);
+            }
+            Event::Arrives => {
+                let request = RequestId(self.arrived);
+                self.arrived += 1;
+                self.arrive(request);
+                if let Some(next) = self.requests.get(request.index() + 1) {
+                    self.queue.plan(next.at, Event::Arrives);
                 }
             }
-            self.pump();
+            Event::Aborts { request } => self.abort(request),
+            Event::ReleaseTimesOut { request, attempt } => {
+                if self.live(request).attempt == attempt {
+                    self.hand(request, Told::TimedOut);
+                }
+            }
         }
-        self.log.count(Metric::Events, events);
+        self.pump();
+        true
+    }
+
+    fn close(mut self) -> Run {
+        let cut_short = self.events == self.events_max();
+        self.log.count(Metric::Events, self.events);
         let stores = self.prefills.iter().map(|prefill| &prefill.store);
         let stores = stores.chain(self.decodes.iter().map(|decode| &decode.store));
         let protected: Vec<_> = stores.map(|store| (store.server, store.protected())).collect();
-        self.log.close(&protected, events == bound)
+        self.log.close(&protected, cut_short)
     }
 
     /// Lets every server whose situation has changed look for work.

@@ -1,0 +1,150 @@
+use std::path::Path;
+
+use super::*;
+use crate::finding::{Code, Metric};
+use crate::pool::memory::Extent;
+use crate::scenario::file;
+use crate::units::PageId;
+
+fn scenario(text: &str) -> Scenario {
+    file::parse(text, "test").unwrap()
+}
+
+/// Two conversations over two prefill and three decode servers, small pools, every cache on.
+const BUSY: &str = r#"
+version = 1
+title = "sound: busy"
+seed = 5
+
+[layout]
+page_size = 4
+ranks = 3
+
+[prefill]
+workers = 2
+pages = 60
+chunk_tokens = 32
+
+[decode]
+workers = 3
+pages = 14
+reserved_tokens = 0
+
+[workload.synthetic]
+requests = 60
+arrivals = { bursts = { size = 6, gap = 60_000 } }
+prompt = { uniform = { min = 1, max = 60 } }
+output = { uniform = { min = 1, max = 60 } }
+prefix_groups = 3
+prefix = { fixed = 30 }
+turns = 2
+"#;
+
+#[test]
+fn the_same_scenario_leaves_the_same_run() {
+    let busy = scenario(BUSY);
+    let first = run(&busy, Path::new(".")).unwrap();
+    assert_eq!(first, run(&busy, Path::new(".")).unwrap());
+    let other = Scenario { seed: 6, ..busy };
+    assert_ne!(first.digest, run(&other, Path::new(".")).unwrap().digest);
+}
+
+#[test]
+fn a_sound_system_under_pressure_ends_every_request_and_keeps_nothing() {
+    let run = run(&scenario(BUSY), Path::new(".")).unwrap();
+    assert!(run.findings.is_clean(), "{:?}", run.findings);
+    for mark in [Mark::EvictPrefill, Mark::EvictDecode, Mark::Retracted, Mark::HitDecode] {
+        assert!(run.marks.get(mark) > 0, "{mark:?} was not reached");
+    }
+    let ended = [Metric::Finished, Metric::Failed, Metric::Aborted].map(|it| run.metrics.get(it));
+    assert_eq!(ended.iter().sum::<u64>(), 60);
+    // Every activated transfer's L − S, counted by the oracle, against what the senders counted.
+    assert_eq!(run.metrics.get(Metric::RowsJudged), run.metrics.get(Metric::SentTokens));
+}
+
+/// One request of 64 tokens over two ranks, run until just after its last copy has landed.
+fn one_request(scenario: &Scenario, disturb: impl FnOnce(&mut World<'_>)) -> Run {
+    let requests = workload::requests(scenario, Path::new(".")).unwrap();
+    let mut world = World::new(scenario, &Registry::default(), &requests);
+    world.start();
+    while world.decodes[0].running.is_empty() {
+        assert!(world.step(), "the request activates");
+    }
+    disturb(&mut world);
+    while world.step() {}
+    world.close()
+}
+
+const ONE: &str = r#"
+version = 1
+title = "sound: one request"
+
+[layout]
+page_size = 8
+ranks = 2
+
+[prefill]
+pages = 16
+
+[decode]
+pages = 8
+reserved_tokens = 0
+
+[[workload.requests]]
+prompt = [{ content = 1, len = 60 }]
+output = 4
+"#;
+
+#[test]
+fn one_stamp_flipped_after_a_copy_is_found_and_nothing_else_is() {
+    let scenario = scenario(ONE);
+    let undisturbed = one_request(&scenario, |_| {});
+    assert!(undisturbed.findings.is_clean());
+    // Position 37 of 60: rank 1, its row 18, so row 2 of its third page.
+    let flip = |change: fn(&mut crate::pool::memory::Stamp)| {
+        one_request(&scenario, move |world| {
+            let page = world.live(RequestId(0)).target.as_ref().unwrap().table[2];
+            let memory = &mut world.decodes[0].store.memory[1];
+            let mut stamp = memory.row(page, 2).unwrap();
+            assert_eq!(stamp.position, Tokens(37));
+            change(&mut stamp);
+            memory.write(page, Extent { start: 2, len: 1, stamp, step: 1 });
+        })
+    };
+    let shifted = flip(|stamp| stamp.position = Tokens(35));
+    let foreign = flip(|stamp| stamp.chain = crate::prompt::ChainId(99));
+    for (run, code) in [(shifted, Code::PlacedShifted), (foreign, Code::PlacedForeign)] {
+        let found: Vec<_> = run.findings.iter().map(|(code, kept)| (code, kept.count)).collect();
+        assert_eq!(found, [(code, 1)]);
+        let (_, kept) = run.findings.iter().next().unwrap();
+        assert_eq!(kept.first[0].rank, Some(Rank(1)));
+        assert!(kept.first[0].expected.starts_with("position 37 "), "{:?}", kept.first);
+    }
+}
+
+#[test]
+fn a_page_that_is_lost_drifts_the_count_and_one_that_is_kept_leaks() {
+    let scenario = scenario(ONE);
+    let lost = one_request(&scenario, |world| {
+        world.decodes[0].store.pool.alloc(Pages(1)).unwrap();
+    });
+    assert!(lost.findings.count(Code::CountDrift) > 0);
+    let kept = one_request(&scenario, |world| {
+        let store = &mut world.decodes[0].store;
+        let pages: Vec<PageId> = store.pool.alloc(Pages(1)).unwrap();
+        store.taken(&mut world.log, RequestId(0), Pages(9), &pages);
+    });
+    let found: Vec<_> = kept.findings.iter().map(|(code, kept)| (code, kept.count)).collect();
+    assert_eq!(found, [(Code::PageLeaked, 1)]);
+}
+
+#[test]
+fn a_policy_from_outside_runs_under_its_own_name() {
+    let mut registry = Registry::default();
+    let stack = registry.free_orders["stack"];
+    registry.free_orders.insert("mine".to_owned(), stack);
+    let mine = scenario(&BUSY.replace("[prefill]", "[prefill]\nfree_order = \"mine\""));
+    assert!(run(&mine, Path::new(".")).is_err());
+    let run = run_with(&mine, Path::new("."), &registry).unwrap();
+    assert!(run.findings.is_clean());
+}
