@@ -6,6 +6,8 @@
 
 pub mod behaviour;
 pub mod cache;
+#[cfg(feature = "cli")]
+pub mod cli;
 pub mod conform;
 pub mod finding;
 pub mod layout;

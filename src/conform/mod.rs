@@ -80,7 +80,7 @@ struct Keys {
 }
 
 /// The format that a line's keys name.
-fn recognise(line: &str) -> Result<Format, LineError> {
+pub fn recognise(line: &str) -> Result<Format, LineError> {
     let keys: Keys = parse(line)?;
     match (keys.input, keys.allocator, keys.policy) {
         (Some(_), None, None) => Ok(Format::Plan),

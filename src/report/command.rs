@@ -31,7 +31,7 @@ fn spelled(value: &Value) -> String {
 }
 
 /// A word of a command line.
-fn shell(word: &str) -> String {
+pub(crate) fn shell(word: &str) -> String {
     let safe = |letter: char| letter.is_ascii_alphanumeric() || "-_./=:,+".contains(letter);
     if !word.is_empty() && word.chars().all(safe) {
         word.to_owned()

@@ -6,6 +6,6 @@
 pub mod chart;
 pub mod command;
 mod html;
-mod number;
+pub(crate) mod number;
 pub mod page;
 pub mod table;

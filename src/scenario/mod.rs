@@ -14,6 +14,7 @@ use crate::planner::pairing::KvPool;
 use crate::prompt::ContentId;
 use crate::units::{RequestId, Tick, Tokens};
 
+pub mod expect;
 pub mod file;
 pub mod lint;
 pub mod validate;

@@ -1,0 +1,112 @@
+//! Input: scenario files with single fields changed, and files that are read line by line. `-` is
+//! standard input.
+
+use std::fmt::Display;
+use std::fs::File;
+use std::io::{self, BufRead, BufReader, Read};
+use std::path::{Path, PathBuf};
+
+use super::CliError;
+use crate::finding::Run;
+use crate::scenario::{Scenario, file, validate};
+use crate::world::{self, Registry};
+
+/// What messages call standard input.
+const STDIN: &str = "stdin";
+
+/// A scenario and where it came from.
+pub(super) struct Source {
+    /// What messages call it.
+    name: String,
+    /// Where the paths of its traces start.
+    folder: PathBuf,
+    pub(super) scenario: Scenario,
+}
+
+fn is_stdin(file: &Path) -> bool {
+    file == Path::new("-")
+}
+
+fn name(file: &Path) -> String {
+    if is_stdin(file) { STDIN.to_owned() } else { file.display().to_string() }
+}
+
+/// Reads a scenario and carries out the assignments on it.
+pub(super) fn scenario(file: &Path, assignments: &[String]) -> Result<Source, CliError> {
+    let name = name(file);
+    let fail = |reason: io::Error| CliError::input(format!("{name}: {reason}"));
+    let mut text = String::new();
+    if is_stdin(file) {
+        io::stdin().lock().read_to_string(&mut text).map_err(fail)?;
+    } else {
+        text = std::fs::read_to_string(file).map_err(fail)?;
+    }
+    let mut fields = file::table(&text, &name).map_err(CliError::input)?;
+    for assignment in assignments {
+        file::set(&mut fields, assignment).map_err(CliError::input)?;
+    }
+    let scenario = file::from_table(fields, &name).map_err(CliError::input)?;
+    let folder = file.parent().unwrap_or(Path::new("")).to_owned();
+    Ok(Source { name, folder, scenario })
+}
+
+impl Source {
+    /// Refuses a scenario that cannot be run.
+    pub(super) fn validate(&self) -> Result<(), CliError> {
+        validate::validate(&self.scenario, &Registry::default().names())
+            .map_err(|error| self.error(&error))
+    }
+
+    /// Runs the scenario.
+    pub(super) fn run(&self) -> Result<Run, CliError> {
+        world::run(&self.scenario, &self.folder).map_err(|error| self.error(&error))
+    }
+
+    pub(super) fn error(&self, error: &dyn Display) -> CliError {
+        CliError::input(format!("{}: {error}", self.name))
+    }
+}
+
+/// A file that is read line by line.
+pub(super) struct Lines {
+    name: String,
+    reader: Box<dyn BufRead>,
+    /// The number of the line read last, from 1.
+    pub(super) number: u64,
+    text: String,
+}
+
+impl Lines {
+    pub(super) fn open(file: &Path) -> Result<Lines, CliError> {
+        let name = name(file);
+        let reader: Box<dyn BufRead> = if is_stdin(file) {
+            Box::new(io::stdin().lock())
+        } else {
+            let opened = File::open(file);
+            let opened = opened.map_err(|error| CliError::input(format!("{name}: {error}")))?;
+            Box::new(BufReader::new(opened))
+        };
+        Ok(Lines { name, reader, number: 0, text: String::new() })
+    }
+
+    /// The next line without its end.
+    pub(super) fn next(&mut self) -> Result<Option<&str>, CliError> {
+        self.text.clear();
+        self.number += 1;
+        match self.reader.read_line(&mut self.text) {
+            Ok(0) => Ok(None),
+            Ok(_) => Ok(Some(self.text.trim_end_matches(['\n', '\r']))),
+            Err(error) => Err(self.error(&error)),
+        }
+    }
+
+    /// What is wrong with the line read last.
+    pub(super) fn error(&self, error: &dyn Display) -> CliError {
+        CliError::input(format!("{}:{}: {error}", self.name, self.number))
+    }
+
+    /// Refuses a file without a line.
+    pub(super) fn empty(&self, what: &str) -> CliError {
+        CliError::input(format!("{}: must hold at least one {what}, got none", self.name))
+    }
+}

@@ -1,0 +1,117 @@
+//! The command line: one file a subcommand.
+//!
+//! Standard output is data, standard error is messages. A command ends with an [`Exit`], or with a
+//! message `error: file: field.path: must be …, got …`.
+
+use std::process::ExitCode;
+
+use clap::{Parser, Subcommand};
+
+mod conform;
+mod input;
+mod lint;
+mod list;
+mod output;
+mod plan;
+mod replay;
+mod run;
+
+const EXAMPLES: &str = "\
+Examples:
+  kvseam run sims/scenarios/padded-prefix.toml     what goes wrong here, and how often
+  kvseam run FILE --set layout.ranks=4             the same with one field changed
+  kvseam lint FILE                                 sound or not, with the reasons
+  kvseam list codes                                what can be found";
+
+const EXIT_CODES: &str = "\
+Exit codes:
+    0  clean
+    1  unexpected failure
+    2  usage, or an input that cannot be used
+    3  defects found
+    4  an expectation not met
+  130  interrupted; what was finished is kept";
+
+/// Simulates the seam between the prefill and decode KV caches of a language model server, judges
+/// every row, and counts how often each kind of error happens.
+#[derive(Parser)]
+#[command(name = "kvseam", version, before_help = EXAMPLES, after_help = EXIT_CODES)]
+pub struct Cli {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Subcommand)]
+enum Command {
+    Run(run::RunArgs),
+    Plan(plan::PlanArgs),
+    Replay(replay::ReplayArgs),
+    Conform(conform::ConformArgs),
+    Lint(lint::LintArgs),
+    List(list::ListArgs),
+}
+
+/// How a command that has said all ends; the numbers are the process's exit codes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Exit {
+    Clean = 0,
+    Defects = 3,
+    Unmet = 4,
+}
+
+/// Why a command could not say all.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+enum CliError {
+    /// What the user gave cannot be used. Exit code 2.
+    #[error("{0}")]
+    Input(String),
+    /// What should have worked did not. Exit code 1.
+    #[error("{0}")]
+    Failure(String),
+}
+
+impl CliError {
+    fn input(error: impl std::fmt::Display) -> CliError {
+        CliError::Input(error.to_string())
+    }
+
+    fn failure(error: impl std::fmt::Display) -> CliError {
+        CliError::Failure(error.to_string())
+    }
+}
+
+impl Cli {
+    /// Carries out the command. Messages have been printed when this returns.
+    pub fn run(&self) -> ExitCode {
+        let ended = match &self.command {
+            Command::Run(args) => run::run(args),
+            Command::Plan(args) => plan::run(args),
+            Command::Replay(args) => replay::run(args),
+            Command::Conform(args) => conform::run(args),
+            Command::Lint(args) => lint::run(args),
+            Command::List(args) => list::run(args),
+        };
+        match ended {
+            Ok(exit) => ExitCode::from(exit as u8),
+            Err(error) => {
+                eprintln!("error: {error}");
+                ExitCode::from(match error {
+                    CliError::Failure(_) => 1,
+                    CliError::Input(_) => 2,
+                })
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::CommandFactory;
+
+    use super::*;
+
+    #[test]
+    fn the_arguments_do_not_contradict_each_other() {
+        Cli::command().debug_assert();
+    }
+}

@@ -1,0 +1,318 @@
+//! `kvseam plan`: the planner alone, one call from flags or many as JSON lines.
+
+use std::path::{Path, PathBuf};
+use std::str::FromStr;
+
+use clap::{Args, ValueEnum};
+use serde::Serialize;
+
+use super::input::Lines;
+use super::output::{Align, Format, FormatArgs, Output, columns, print, print_json, row};
+use super::{CliError, Exit};
+use crate::conform;
+use crate::limits;
+use crate::planner::descriptors::DescriptorCount;
+use crate::planner::{
+    Checked, Indexed, PlanInput, Planner, RawInput, Refusal, RowPairs, Run, RunPlan,
+};
+use crate::report::number::count;
+use crate::units::{Rank, Row};
+
+const EXAMPLES: &str = "\
+Examples:
+  kvseam plan --page-size 2 --dcp-size 2 --src-page-offset 2 --num-kv-tokens 3 \\
+              --src-pages 7,8 --dst-pages 5,6
+  kvseam plan --page-size 4 --dcp-size 2 --num-kv-tokens 9 --src-pages 1,2,3 --dst-pages 5 \\
+              --revision indexed
+  kvseam plan --jsonl calls.jsonl --revision checked";
+
+/// Plans one transfer piece from flags, or many from JSON lines.
+///
+/// Prints which source rows go to which destination rows on every rank, or the engine's refusal
+/// word for word (exit code 3). JSON lines hold the engine's arguments, or whole lines of a planner
+/// vector file; each is answered by one line, `{"ok":…}` or `{"error":…}`.
+#[derive(Args)]
+#[command(before_help = EXAMPLES)]
+pub(super) struct PlanArgs {
+    /// Rows of a physical page, P.
+    #[arg(long, required_unless_present = "jsonl")]
+    page_size: Option<i64>,
+    /// Decode context-parallel ranks, N.
+    #[arg(long, required_unless_present = "jsonl")]
+    dcp_size: Option<i64>,
+    /// The rank that receives; all of them if left out.
+    #[arg(long, allow_negative_numbers = true)]
+    dcp_rank: Option<i64>,
+    /// Source pages sent before this piece, counted from the decode prefix.
+    #[arg(long, default_value_t, allow_negative_numbers = true)]
+    src_page_offset: i64,
+    /// Tokens that decode has cached, S.
+    #[arg(long, default_value_t, allow_negative_numbers = true)]
+    decode_prefix_len: i64,
+    /// Tokens of the piece; all that the source pages hold if left out.
+    #[arg(long, allow_negative_numbers = true)]
+    num_kv_tokens: Option<i64>,
+    /// Physical pages of the piece on prefill.
+    #[arg(long, value_name = "PAGE,…", required_unless_present = "jsonl")]
+    src_pages: Option<PageList>,
+    /// All virtual pages reserved on decode, from the decode prefix on.
+    #[arg(long, value_name = "PAGE,…", required_unless_present = "jsonl")]
+    dst_pages: Option<PageList>,
+    /// Which revision of the planner answers.
+    #[arg(long, value_enum, default_value_t)]
+    revision: Revision,
+    /// Answers JSON lines of this file instead; `-`, the default, is standard input.
+    #[arg(
+        long,
+        value_name = "FILE",
+        num_args = 0..=1,
+        default_missing_value = "-",
+        conflicts_with_all = [
+            "page_size", "dcp_size", "dcp_rank", "src_page_offset", "decode_prefix_len",
+            "num_kv_tokens", "src_pages", "dst_pages", "format",
+        ]
+    )]
+    jsonl: Option<PathBuf>,
+    #[command(flatten)]
+    output: FormatArgs,
+}
+
+/// Page ids with commas between them, or nothing.
+#[derive(Clone)]
+struct PageList(Vec<i64>);
+
+impl FromStr for PageList {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<PageList, String> {
+        if text.trim().is_empty() {
+            return Ok(PageList(Vec::new()));
+        }
+        let id = |word: &str| {
+            word.trim().parse().map_err(|_| format!("must be page ids like 7,8, got \"{word}\""))
+        };
+        text.split(',').map(id).collect::<Result<_, _>>().map(PageList)
+    }
+}
+
+/// The revisions of the planner.
+#[derive(Clone, Copy, Default, PartialEq, Eq, ValueEnum)]
+enum Revision {
+    /// Three checks, each with its error (sglang 0.5.17 to 0.5.19).
+    #[default]
+    Checked,
+    /// The alignment check and bare index errors; draft rows (sglang 0.5.20 to 0.5.23).
+    Indexed,
+}
+
+impl Revision {
+    fn planner(self) -> &'static dyn Planner {
+        match self {
+            Revision::Checked => &Checked,
+            Revision::Indexed => &Indexed,
+        }
+    }
+}
+
+pub(super) fn run(args: &PlanArgs) -> Result<Exit, CliError> {
+    let planner = args.revision.planner();
+    match &args.jsonl {
+        Some(file) => answer_lines(file, planner),
+        None => answer_flags(args, planner),
+    }
+}
+
+fn answer_lines(file: &Path, planner: &dyn Planner) -> Result<Exit, CliError> {
+    let mut lines = Lines::open(file)?;
+    let mut output = Output::open();
+    while !output.is_closed()
+        && let Some(line) = lines.next()?
+    {
+        match conform::plan_line(line, planner) {
+            Ok(answer) => output.line(&answer)?,
+            Err(error) => {
+                // What is in order comes before the message.
+                output.flush()?;
+                return Err(lines.error(&error));
+            }
+        }
+    }
+    output.flush()?;
+    Ok(Exit::Clean)
+}
+
+fn answer_flags(args: &PlanArgs, planner: &dyn Planner) -> Result<Exit, CliError> {
+    let given = "clap requires it without --jsonl";
+    let pages = |list: &Option<PageList>| list.as_ref().expect(given).0.clone();
+    let raw = RawInput {
+        page_size: args.page_size.expect(given),
+        dcp_size: args.dcp_size.expect(given),
+        dcp_rank: args.dcp_rank.unwrap_or(0),
+        src_page_offset: args.src_page_offset,
+        decode_prefix_len: args.decode_prefix_len,
+        num_kv_tokens: args.num_kv_tokens,
+        src_pages: pages(&args.src_pages),
+        dst_pages: pages(&args.dst_pages),
+    };
+    let input = PlanInput::try_from(&raw).map_err(CliError::input)?;
+    let ranks = input.layout().ranks();
+    let ranks = match args.dcp_rank {
+        Some(_) => vec![input.rank()],
+        None if limits::RANKS.contains(&ranks) => (0..ranks).map(Rank).collect(),
+        None => {
+            let (min, max) = (limits::RANKS.start(), limits::RANKS.end());
+            let problem = format!("must be in {min}..={max} where all ranks are planned");
+            return Err(CliError::Input(format!("dcp_size: {problem}, got {ranks}")));
+        }
+    };
+    let mut answers = Vec::new();
+    for rank in ranks {
+        let input = input.for_rank(rank).map_err(CliError::input)?;
+        answers.push(Answer { rank, outcome: laid_out(&input, planner) });
+    }
+    match args.output.format {
+        Format::Table => print(&text(&answers))?,
+        Format::Json => print_json(&answers.iter().map(Answer::json).collect::<Vec<_>>())?,
+    }
+    let is_refused = answers.iter().any(|answer| answer.outcome.is_err());
+    Ok(if is_refused { Exit::Defects } else { Exit::Clean })
+}
+
+/// One rank's share and the draft rows, if the revision lays them out.
+type LaidOut = (RunPlan, Option<RunPlan>);
+
+fn laid_out(input: &PlanInput<'_>, planner: &dyn Planner) -> Result<LaidOut, Refusal> {
+    Ok((planner.plan_runs(input)?, planner.draft_runs(input)?))
+}
+
+/// What the planner says for one rank.
+struct Answer {
+    rank: Rank,
+    outcome: Result<LaidOut, Refusal>,
+}
+
+#[derive(Serialize)]
+struct AnswerJson {
+    rank: Rank,
+    #[serde(flatten)]
+    outcome: OutcomeJson,
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "snake_case")]
+enum OutcomeJson {
+    Ok {
+        src: Vec<Row>,
+        dst: Vec<Row>,
+        descriptors: u64,
+        descriptors_packed: u64,
+        #[serde(flatten)]
+        draft: Option<DraftJson>,
+    },
+    Error {
+        r#type: &'static str,
+        message: String,
+    },
+}
+
+#[derive(Serialize)]
+struct DraftJson {
+    draft_src: Vec<Row>,
+    draft_dst: Vec<Row>,
+}
+
+impl Answer {
+    fn json(&self) -> AnswerJson {
+        let outcome = match &self.outcome {
+            Err(refusal) => {
+                OutcomeJson::Error { r#type: refusal.exception(), message: refusal.to_string() }
+            }
+            Ok((target, draft)) => {
+                let RowPairs { src, dst } = target.expand();
+                let DescriptorCount { unpacked, packed } = DescriptorCount::of_runs(target);
+                let draft = draft.as_ref().map(RunPlan::expand);
+                OutcomeJson::Ok {
+                    src,
+                    dst,
+                    descriptors: unpacked,
+                    descriptors_packed: packed,
+                    draft: draft.map(|rows| DraftJson { draft_src: rows.src, draft_dst: rows.dst }),
+                }
+            }
+        };
+        AnswerJson { rank: self.rank, outcome }
+    }
+}
+
+/// A line for each run of each rank, then the figures or the refusal of each rank.
+fn text(answers: &[Answer]) -> String {
+    let mut rows = vec![row(["rank", "rows of", "tokens", "source rows", "destination rows"])];
+    let mut said = String::new();
+    for Answer { rank, outcome } in answers {
+        match outcome {
+            Err(refusal) => {
+                said += &format!("rank {rank}: {}: {refusal}\n", refusal.exception());
+            }
+            Ok((target, draft)) => {
+                list(&mut rows, *rank, "target", target);
+                if let Some(draft) = draft {
+                    list(&mut rows, *rank, "draft", draft);
+                }
+                let DescriptorCount { unpacked, packed } = DescriptorCount::of_runs(target);
+                said += &format!(
+                    "rank {rank}: {} tokens, {} descriptors, {} when packed\n",
+                    count(target.tokens()),
+                    count(unpacked),
+                    count(packed)
+                );
+            }
+        }
+    }
+    if rows.len() == 1 {
+        return said;
+    }
+    use Align::{Left, Right};
+    format!("{}\n{said}", columns(&[Right, Left, Right, Left, Left], &rows))
+}
+
+fn list(rows: &mut Vec<Vec<String>>, rank: Rank, of: &str, plan: &RunPlan) {
+    for run in &plan.runs {
+        let (src, dst) = ends(run);
+        rows.push(vec![rank.to_string(), of.to_owned(), run.len.to_string(), src, dst]);
+    }
+}
+
+/// The source and the destination rows of a run: all of a short one, else the first and the last.
+fn ends(run: &Run) -> (String, String) {
+    /// Rows that are written out.
+    const LISTED: u32 = 4;
+    let written = |pick: fn((Row, Row)) -> Row| {
+        let row = |at| pick(run.at(at)).to_string();
+        if run.len <= LISTED {
+            (0..run.len).map(row).collect::<Vec<String>>().join(", ")
+        } else {
+            format!("{}, {}, …, {}", row(0), row(1), row(run.len - 1))
+        }
+    };
+    (written(|(src, _)| src), written(|(_, dst)| dst))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_list_of_pages_can_be_empty_and_must_be_numbers() {
+        assert_eq!("7, 8".parse::<PageList>().unwrap().0, [7, 8]);
+        assert_eq!("".parse::<PageList>().unwrap().0, [0; 0]);
+        let error = "7,x".parse::<PageList>().err().unwrap();
+        assert_eq!(error, "must be page ids like 7,8, got \"x\"");
+    }
+
+    #[test]
+    fn long_runs_are_written_by_their_ends() {
+        let run = |len| Run { src: Row(10), src_step: 3, dst: Row(5), len };
+        assert_eq!(ends(&run(3)), ("10, 13, 16".to_owned(), "5, 6, 7".to_owned()));
+        assert_eq!(ends(&run(6)), ("10, 13, …, 25".to_owned(), "5, 6, …, 10".to_owned()));
+    }
+}

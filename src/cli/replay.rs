@@ -1,0 +1,131 @@
+//! `kvseam replay`: scenario files against what they say must be seen.
+
+use std::path::{Path, PathBuf};
+
+use clap::Args;
+use rayon::prelude::*;
+use serde::Serialize;
+
+use super::output::{Format, FormatArgs, print, print_json};
+use super::{CliError, Exit, input};
+use crate::report::number::count;
+use crate::scenario::expect::{Unmet, unmet};
+
+const EXAMPLES: &str = "\
+Examples:
+  kvseam replay sims/scenarios sims/hazards
+  kvseam replay sims/scenarios/padded-prefix.toml";
+
+/// Runs scenarios and checks each against its `[expect]`.
+///
+/// Exit code 4 when an expectation is not met, 2 when a file cannot be run or expects nothing.
+#[derive(Args)]
+#[command(before_help = EXAMPLES)]
+pub(super) struct ReplayArgs {
+    /// Scenario files, or folders that are searched for `*.toml`.
+    #[arg(required = true)]
+    paths: Vec<PathBuf>,
+    #[command(flatten)]
+    output: FormatArgs,
+}
+
+/// What became of one file.
+#[derive(Serialize)]
+struct Replayed {
+    file: String,
+    verdict: Verdict,
+    /// Why it failed, or why it could not be run.
+    reasons: Vec<String>,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+enum Verdict {
+    Pass,
+    Fail,
+    Error,
+}
+
+pub(super) fn run(args: &ReplayArgs) -> Result<Exit, CliError> {
+    let mut files = Vec::new();
+    for path in &args.paths {
+        let before = files.len();
+        collect(path, &mut files)?;
+        if files.len() == before {
+            let path = path.display();
+            return Err(CliError::Input(format!("{path}: must hold a *.toml file, got none")));
+        }
+    }
+    let replayed: Vec<Replayed> = files.par_iter().map(|file| replay(file)).collect();
+    match args.output.format {
+        Format::Table => print(&text(&replayed))?,
+        Format::Json => print_json(&replayed)?,
+    }
+    let with = |verdict| replayed.iter().filter(move |file| file.verdict == verdict);
+    let errors: Vec<&str> =
+        with(Verdict::Error).flat_map(|file| file.reasons.iter().map(String::as_str)).collect();
+    if !errors.is_empty() {
+        return Err(CliError::Input(errors.join("\nerror: ")));
+    }
+    Ok(if with(Verdict::Fail).next().is_none() { Exit::Clean } else { Exit::Unmet })
+}
+
+/// The file itself, or every `*.toml` in the folder and below it, in the order of their names.
+fn collect(path: &Path, files: &mut Vec<PathBuf>) -> Result<(), CliError> {
+    if !path.is_dir() {
+        files.push(path.to_owned());
+        return Ok(());
+    }
+    let fail = |error| CliError::input(format!("{}: {error}", path.display()));
+    let entries = std::fs::read_dir(path).map_err(fail)?;
+    let mut inner = entries
+        .map(|entry| entry.map(|entry| entry.path()))
+        .collect::<Result<Vec<PathBuf>, std::io::Error>>()
+        .map_err(fail)?;
+    inner.sort();
+    for path in inner {
+        if path.is_dir() || path.extension().is_some_and(|extension| extension == "toml") {
+            collect(&path, files)?;
+        }
+    }
+    Ok(())
+}
+
+fn replay(file: &Path) -> Replayed {
+    let (verdict, reasons) = match differences(file) {
+        Ok(unmet) if unmet.is_empty() => (Verdict::Pass, Vec::new()),
+        Ok(unmet) => (Verdict::Fail, unmet.iter().map(Unmet::to_string).collect()),
+        Err(error) => (Verdict::Error, vec![error.to_string()]),
+    };
+    Replayed { file: file.display().to_string(), verdict, reasons }
+}
+
+fn differences(file: &Path) -> Result<Vec<Unmet>, CliError> {
+    let source = input::scenario(file, &[])?;
+    let expect = source.scenario.expect.as_ref();
+    let expect = expect.ok_or_else(|| source.error(&"expect: must be given, got nothing"))?;
+    Ok(unmet(expect, &source.run()?))
+}
+
+fn text(replayed: &[Replayed]) -> String {
+    let mut text = String::new();
+    for Replayed { file, verdict, reasons } in replayed {
+        match verdict {
+            Verdict::Pass => text += &format!("pass   {file}\n"),
+            Verdict::Error => text += &format!("error  {file}\n"),
+            Verdict::Fail => {
+                text += &format!("fail   {file}\n");
+                for reason in reasons {
+                    text += &format!("       {reason}\n");
+                }
+            }
+        }
+    }
+    let of = |wanted| replayed.iter().filter(|file| file.verdict == wanted).count() as u64;
+    text + &format!(
+        "{} passed, {} failed, {} could not be checked",
+        count(of(Verdict::Pass)),
+        count(of(Verdict::Fail)),
+        count(of(Verdict::Error))
+    )
+}

@@ -1,0 +1,370 @@
+//! `kvseam run`: one scenario, its verdict, findings and figures.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use clap::Args;
+use serde::Serialize;
+
+use super::output::{Align, Format, FormatArgs, columns, print, print_json, row, severity, share};
+use super::{CliError, Exit, input};
+use crate::finding::{Code, Finding, Kept, Metric, Named, Run, Severity, Tally};
+use crate::report::command::shell;
+use crate::report::number::{count, percent};
+use crate::scenario::Scenario;
+use crate::stats::{Interval, Rate};
+
+const EXAMPLES: &str = "\
+Examples:
+  kvseam run sims/scenarios/padded-prefix.toml
+  kvseam run FILE --set layout.ranks=4 --set behaviour.decode_prefix_cut=padded_up
+  kvseam run FILE --set workload.requests.0.output=9 --format json
+  generate | kvseam run -";
+
+/// Runs one scenario: verdict, findings with evidence and a line that reproduces them, figures.
+///
+/// Exit code 0 without a defect, 3 with one.
+#[derive(Args)]
+#[command(before_help = EXAMPLES)]
+pub(super) struct RunArgs {
+    /// The scenario; `-` is standard input, and traces are then looked for in the current folder.
+    file: PathBuf,
+    /// Changes one field for this run; list indices are part of the path. Can be repeated.
+    #[arg(long, value_name = "PATH=VALUE")]
+    set: Vec<String>,
+    #[command(flatten)]
+    output: FormatArgs,
+}
+
+pub(super) fn run(args: &RunArgs) -> Result<Exit, CliError> {
+    let source = input::scenario(&args.file, &args.set)?;
+    let run = source.run()?;
+    let answer = Answer {
+        scenario: &source.scenario,
+        run: &run,
+        reproduce: reproduce(&args.file, &args.set),
+    };
+    match args.output.format {
+        Format::Table => print(&answer.text())?,
+        Format::Json => print_json(&answer.json())?,
+    }
+    Ok(if run.findings.is_clean() { Exit::Clean } else { Exit::Defects })
+}
+
+/// The command that repeats the run.
+fn reproduce(file: &Path, assignments: &[String]) -> String {
+    let mut words = vec!["kvseam run".to_owned(), shell(&file.display().to_string())];
+    words.extend(assignments.iter().map(|assignment| format!("--set {}", shell(assignment))));
+    words.join(" ")
+}
+
+/// What is printed.
+struct Answer<'a> {
+    scenario: &'a Scenario,
+    run: &'a Run,
+    reproduce: String,
+}
+
+/// The answer as JSON.
+#[derive(Serialize)]
+struct Json<'a> {
+    title: &'a str,
+    verdict: &'static str,
+    digest: String,
+    ended: u64,
+    findings: Vec<FindingJson<'a>>,
+    chances: BTreeMap<&'static str, u64>,
+    marks: BTreeMap<&'static str, u64>,
+    metrics: BTreeMap<&'static str, u64>,
+    decode_hit_lengths: &'a BTreeMap<u32, u64>,
+    reproduce: &'a str,
+}
+
+/// The findings of one code as JSON.
+#[derive(Serialize)]
+struct FindingJson<'a> {
+    code: Code,
+    severity: Severity,
+    unit: &'static str,
+    count: u64,
+    chance: &'static str,
+    chances: u64,
+    /// `null` without chances.
+    rate: Option<RateJson>,
+    /// The first findings with their evidence.
+    first: &'a [Finding],
+    reproduce: &'a str,
+}
+
+#[derive(Serialize)]
+struct RateJson {
+    low: f64,
+    share: f64,
+    high: f64,
+}
+
+fn tallied<K: Named>(tally: &Tally<K>) -> BTreeMap<&'static str, u64> {
+    tally.iter().map(|(item, count)| (item.name(), count)).collect()
+}
+
+impl Answer<'_> {
+    fn verdict(&self) -> &'static str {
+        if self.run.findings.is_clean() { "clean" } else { "defect" }
+    }
+
+    fn digest(&self) -> String {
+        format!("{:016x}", self.run.digest)
+    }
+
+    /// How often a code was found, of how often it could have been.
+    fn interval(&self, code: Code, kept: &Kept) -> Option<Interval> {
+        Rate { hits: kept.count, chances: self.run.chances.get(code.chance()) }.interval()
+    }
+
+    fn json(&self) -> Json<'_> {
+        let findings = self.run.findings.iter().map(|(code, kept)| FindingJson {
+            code,
+            severity: code.severity(),
+            unit: code.unit(),
+            count: kept.count,
+            chance: code.chance().name(),
+            chances: self.run.chances.get(code.chance()),
+            rate: self.interval(code, kept).map(|Interval { low, share, high }| RateJson {
+                low,
+                share,
+                high,
+            }),
+            first: &kept.first,
+            reproduce: &self.reproduce,
+        });
+        Json {
+            title: &self.scenario.title,
+            verdict: self.verdict(),
+            digest: self.digest(),
+            ended: self.run.ended.0,
+            findings: findings.collect(),
+            chances: tallied(&self.run.chances),
+            marks: tallied(&self.run.marks),
+            metrics: tallied(&self.run.metrics),
+            decode_hit_lengths: &self.run.decode_hit_lengths,
+            reproduce: &self.reproduce,
+        }
+    }
+
+    fn text(&self) -> String {
+        let codes = self.run.findings.iter().count();
+        let found = match codes {
+            0 => "no finding".to_owned(),
+            1 => "findings of 1 code".to_owned(),
+            more => format!("findings of {more} codes"),
+        };
+        let mut text = format!("{}\nverdict: {}, {found}\n", self.scenario.title, self.verdict());
+        if codes > 0 {
+            text += &format!("\n{}", self.findings());
+            for (code, kept) in self.run.findings.iter() {
+                text += &format!("\n{}", self.evidence(code, kept));
+            }
+        }
+        text + "\n" + &self.figures()
+    }
+
+    fn findings(&self) -> String {
+        let mut rows = vec![row(["code", "severity", "count", "of", "rate", "95 % interval"])];
+        for (code, kept) in self.run.findings.iter() {
+            let chances = self.run.chances.get(code.chance());
+            let (rate, range) = match self.interval(code, kept) {
+                None => ("not reached".to_owned(), String::new()),
+                Some(Interval { low, share, high }) => {
+                    (percent(share), format!("{} to {}", percent(low), percent(high)))
+                }
+            };
+            rows.push(vec![
+                code.name().to_owned(),
+                severity(code).to_owned(),
+                count(kept.count),
+                format!("{} {}", count(chances), code.chance().name()),
+                rate,
+                range,
+            ]);
+        }
+        use Align::{Left, Right};
+        columns(&[Left, Left, Right, Left, Right, Left], &rows)
+    }
+
+    /// The first finding of a code, and how to see it again.
+    fn evidence(&self, code: Code, kept: &Kept) -> String {
+        let mut rows = Vec::new();
+        if let Some(first) = kept.first.first() {
+            let mut place = format!("tick {}", count(first.tick.0));
+            if let Some(request) = first.request {
+                place += &format!(", request {request}");
+            }
+            if let Some(rank) = first.rank {
+                place += &format!(", rank {rank}");
+            }
+            rows.push(vec!["  first at".to_owned(), place]);
+            rows.push(vec!["  expected".to_owned(), first.expected.clone()]);
+            rows.push(vec!["  found".to_owned(), first.found.clone()]);
+        }
+        rows.push(vec!["  reproduce".to_owned(), self.reproduce.clone()]);
+        format!("{}: {}\n{}", code.name(), code.doc(), columns(&[Align::Left, Align::Left], &rows))
+    }
+
+    fn figures(&self) -> String {
+        let mut rows = vec![
+            vec!["requests".to_owned(), self.requests()],
+            vec!["prompt tokens".to_owned(), self.prompts()],
+            vec!["prefill cache".to_owned(), self.prefill_cache()],
+            vec!["decode cache".to_owned(), self.decode_cache()],
+        ];
+        if !self.run.decode_hit_lengths.is_empty() {
+            rows.push(vec!["decode hits by length".to_owned(), self.hit_lengths()]);
+        }
+        rows.extend([
+            vec!["sent".to_owned(), self.sent()],
+            vec!["descriptors".to_owned(), self.descriptors()],
+            vec!["retractions".to_owned(), self.metric(Metric::Retractions)],
+            vec!["prefill busy".to_owned(), self.busy()],
+            vec!["rows judged".to_owned(), self.metric(Metric::RowsJudged)],
+            vec!["ended".to_owned(), format!("tick {}", count(self.run.ended.0))],
+            vec!["digest".to_owned(), self.digest()],
+        ]);
+        columns(&[Align::Left, Align::Left], &rows)
+    }
+
+    fn metric(&self, metric: Metric) -> String {
+        count(self.run.metrics.get(metric))
+    }
+
+    fn requests(&self) -> String {
+        format!(
+            "{}: {} finished, {} failed, {} aborted",
+            self.metric(Metric::Requests),
+            self.metric(Metric::Finished),
+            self.metric(Metric::Failed),
+            self.metric(Metric::Aborted)
+        )
+    }
+
+    fn prompts(&self) -> String {
+        let [prompt, computed] = [Metric::PromptTokens, Metric::ComputedTokens];
+        format!("{}, of which {} computed", self.metric(prompt), self.metric(computed))
+    }
+
+    /// Tokens found in a cache, of all that were asked for.
+    fn hit_rate(&self, hits: Metric, tokens: Metric) -> String {
+        let metrics = &self.run.metrics;
+        format!(
+            "{} hits, {} tokens, {} of the prompts'",
+            self.metric(hits),
+            self.metric(tokens),
+            share(metrics.get(tokens), metrics.get(Metric::PromptTokens))
+        )
+    }
+
+    fn prefill_cache(&self) -> String {
+        format!(
+            "{}; {} pages evicted",
+            self.hit_rate(Metric::PrefillHits, Metric::PrefillHitTokens),
+            self.metric(Metric::EvictedPrefillPages)
+        )
+    }
+
+    fn decode_cache(&self) -> String {
+        format!(
+            "{}; hits not on a virtual page: {}; {} virtual pages evicted",
+            self.hit_rate(Metric::DecodeHits, Metric::DecodeHitTokens),
+            self.metric(Metric::DecodeHitsUnaligned),
+            self.metric(Metric::EvictedDecodePages)
+        )
+    }
+
+    /// The most frequent lengths of decode hits, and the longest.
+    fn hit_lengths(&self) -> String {
+        /// Lengths that are listed on their own.
+        const LISTED: usize = 4;
+        let lengths = &self.run.decode_hit_lengths;
+        let mut frequent: Vec<(u32, u64)> = lengths.iter().map(|(&len, &n)| (len, n)).collect();
+        frequent.sort_by_key(|&(length, times)| (std::cmp::Reverse(times), length));
+        let mut parts: Vec<String> = frequent
+            .iter()
+            .take(LISTED)
+            .map(|&(length, times)| {
+                format!("{} × {} tokens", count(times), count(u64::from(length)))
+            })
+            .collect();
+        if let Some((&longest, _)) = lengths.last_key_value()
+            && frequent.len() > LISTED
+        {
+            let others: u64 = frequent[LISTED..].iter().map(|&(_, times)| times).sum();
+            let longest = count(u64::from(longest));
+            parts.push(format!("{} of other lengths; longest {longest}", count(others)));
+        }
+        parts.join(", ")
+    }
+
+    fn sent(&self) -> String {
+        format!(
+            "{} tokens in {} pieces, {} copies, {} of them packed",
+            self.metric(Metric::SentTokens),
+            self.metric(Metric::Pieces),
+            self.metric(Metric::Copies),
+            self.metric(Metric::CopiesPacked)
+        )
+    }
+
+    fn descriptors(&self) -> String {
+        let metrics = &self.run.metrics;
+        let tokens = metrics.get(Metric::SentTokens);
+        if tokens == 0 {
+            return "no token was sent".to_owned();
+        }
+        let rate = |metric| per_thousand(metrics.get(metric), tokens);
+        format!(
+            "{} per 1,000 tokens; {} with every copy packed, {} with none",
+            rate(Metric::Descriptors),
+            rate(Metric::DescriptorsPacked),
+            rate(Metric::DescriptorsUnpacked)
+        )
+    }
+
+    fn busy(&self) -> String {
+        let workers = u64::from(self.scenario.prefill.workers);
+        let all = share(
+            self.run.metrics.get(Metric::PrefillBusyTicks),
+            workers.saturating_mul(self.run.ended.0),
+        );
+        format!("{all} of the time of {workers} server{}", if workers == 1 { "" } else { "s" })
+    }
+}
+
+/// `part` for every thousand of `whole`, with one decimal.
+fn per_thousand(part: u64, whole: u64) -> String {
+    let tenths = (u128::from(part) * 10_000 + u128::from(whole) / 2) / u128::from(whole);
+    let ones = u64::try_from(tenths / 10).expect("a share of a 64-bit count");
+    format!("{}.{}", count(ones), tenths % 10)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_reproducing_command_is_quoted_for_the_shell() {
+        let command = reproduce(
+            Path::new("my file.toml"),
+            &["layout.ranks=4".to_owned(), "title=it's".to_owned()],
+        );
+        assert_eq!(
+            command,
+            r"kvseam run 'my file.toml' --set layout.ranks=4 --set 'title=it'\''s'"
+        );
+    }
+
+    #[test]
+    fn shares_of_a_thousand_are_rounded_to_one_decimal() {
+        for (part, whole, text) in [(1, 3, "333.3"), (2, 3, "666.7"), (5, 2, "2,500.0")] {
+            assert_eq!(per_thousand(part, whole), text);
+        }
+    }
+}

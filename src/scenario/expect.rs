@@ -1,0 +1,138 @@
+//! Whether a run shows what its scenario says it must.
+
+use std::fmt;
+
+use super::{Bound, Expect};
+use crate::finding::{Code, Mark, Named, Run};
+
+/// An expectation that a run does not meet.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Unmet {
+    /// Another number of findings.
+    Findings {
+        /// Of which code.
+        code: Code,
+        /// How many were expected; a code that the expectation leaves out must be absent.
+        expected: Bound,
+        /// How many there were.
+        found: u64,
+    },
+    /// A code path that was not reached.
+    Mark(Mark),
+}
+
+impl fmt::Display for Unmet {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Unmet::Findings { code, expected, found } => {
+                write!(f, "{}: expected {expected}, found {found}", code.name())
+            }
+            Unmet::Mark(mark) => {
+                write!(f, "mark {}: expected to be reached, was not", mark.name())
+            }
+        }
+    }
+}
+
+impl Bound {
+    /// Whether `count` is within.
+    pub fn holds(self, count: u64) -> bool {
+        match self {
+            Bound::Exactly(number) => count == number,
+            Bound::AtLeast(number) => count >= number,
+        }
+    }
+}
+
+impl fmt::Display for Bound {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Bound::Exactly(number) => write!(f, "{number}"),
+            Bound::AtLeast(number) => write!(f, ">={number}"),
+        }
+    }
+}
+
+/// What of `expect` does not hold for `run`: codes first, then marks, each in order of declaration.
+pub fn unmet(expect: &Expect, run: &Run) -> Vec<Unmet> {
+    let codes = Code::ALL.iter().filter_map(|&code| {
+        let expected = expect.findings.get(&code).copied().unwrap_or(Bound::Exactly(0));
+        let found = run.findings.count(code);
+        (!expected.holds(found)).then_some(Unmet::Findings { code, expected, found })
+    });
+    let marks = Mark::ALL.iter().copied();
+    let missing = marks.filter(|mark| expect.marks.contains(mark) && run.marks.get(*mark) == 0);
+    codes.chain(missing.map(Unmet::Mark)).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::finding::Finding;
+    use crate::units::Tick;
+
+    /// A run with this many findings of each code, and the marks reached once.
+    fn run(findings: &[(Code, u64)], marks: &[Mark]) -> Run {
+        let mut run = Run::default();
+        for &(code, count) in findings {
+            for _ in 0..count {
+                run.findings.add(Finding {
+                    code,
+                    tick: Tick(0),
+                    request: None,
+                    rank: None,
+                    expected: String::new(),
+                    found: String::new(),
+                });
+            }
+        }
+        for &mark in marks {
+            run.marks.add(mark, 1);
+        }
+        run
+    }
+
+    fn expect(findings: &[(Code, Bound)], marks: &[Mark]) -> Expect {
+        Expect { findings: findings.iter().copied().collect(), marks: marks.to_vec() }
+    }
+
+    fn texts(expect: &Expect, run: &Run) -> Vec<String> {
+        unmet(expect, run).iter().map(Unmet::to_string).collect()
+    }
+
+    #[test]
+    fn exact_numbers_and_lower_bounds_hold_as_they_say() {
+        let code = Code::PlacedMissing;
+        for (bound, found, holds) in [
+            (Bound::Exactly(2), 1, false),
+            (Bound::Exactly(2), 2, true),
+            (Bound::Exactly(2), 3, false),
+            (Bound::Exactly(0), 0, true),
+            (Bound::AtLeast(2), 1, false),
+            (Bound::AtLeast(2), 2, true),
+            (Bound::AtLeast(2), 3, true),
+        ] {
+            let unmet = unmet(&expect(&[(code, bound)], &[]), &run(&[(code, found)], &[]));
+            assert_eq!(unmet.is_empty(), holds, "{bound:?} of {found}");
+        }
+    }
+
+    #[test]
+    fn codes_that_are_left_out_must_be_absent_expected_ones_too() {
+        let found = run(&[(Code::PlacedMissing, 1), (Code::RefusedPool, 2)], &[]);
+        assert_eq!(
+            texts(&expect(&[(Code::PlacedMissing, Bound::AtLeast(1))], &[]), &found),
+            ["refused.pool: expected 0, found 2"]
+        );
+    }
+
+    #[test]
+    fn marks_must_be_reached_and_others_may_be() {
+        let found = run(&[], &[Mark::HitDecode]);
+        assert_eq!(texts(&expect(&[], &[Mark::HitDecode]), &found), [""; 0]);
+        assert_eq!(
+            texts(&expect(&[(Code::ReadFreed, Bound::AtLeast(1))], &[Mark::HitFull]), &found),
+            ["read.freed: expected >=1, found 0", "mark hit.full: expected to be reached, was not"]
+        );
+    }
+}
