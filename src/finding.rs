@@ -150,7 +150,7 @@ codes! {
         "a copy wrote rows that its request does not own",
     ReadUnwritten = "read.unwritten", Defect, "copy" per Read, "sims/scenarios/early-send-launched.toml":
         "a copy read a source row before it was written",
-    ReadFreed = "read.freed", Defect, "copy" per Read, "a source page given back before it was sent":
+    ReadFreed = "read.freed", Defect, "copy" per Read, "sims/scenarios/freed-twice.toml":
         "a copy read a source row after its page was given back",
     CacheWrongHit = "cache.wrong_hit", Defect, "hit" per Hits, "sims/scenarios/padded-prefix.toml":
         "a hit's rows do not hold what its key says",
