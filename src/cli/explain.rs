@@ -93,7 +93,7 @@ impl Answer {
         text += "\nWhat to check in an engine\n";
         text += &items(self.check);
         if !self.behaviours.is_empty() {
-            text += "\nBehaviours that can lead to it\n";
+            text += "\nBehaviours that can lead to it, some only together with others\n";
             for BehaviourJson { switch, variant } in &self.behaviours {
                 text += &format!("  behaviour.{switch} = \"{variant}\"\n");
             }

@@ -93,17 +93,8 @@ impl CliError {
 impl Cli {
     /// Carries out the command. Messages have been printed when this returns.
     pub fn run(&self) -> ExitCode {
-        let ended = match &self.command {
-            Command::Run(args) => run::run(args),
-            Command::Plan(args) => plan::run(args),
-            Command::Sweep(args) => sweep::run(args),
-            Command::Report(args) => report::run(args),
-            Command::Replay(args) => replay::run(args),
-            Command::Conform(args) => conform::run(args),
-            Command::Explain(args) => explain::run(args),
-            Command::Lint(args) => lint::run(args),
-            Command::List(args) => list::run(args),
-        };
+        // A panic prints its own message; what it means for the caller is an unexpected failure.
+        let ended = std::panic::catch_unwind(|| self.dispatch()).unwrap_or(Ok(Exit::Failed));
         match ended {
             Ok(exit) => ExitCode::from(exit as u8),
             Err(error) => {
@@ -113,6 +104,20 @@ impl Cli {
                     CliError::Input(_) => 2,
                 })
             }
+        }
+    }
+
+    fn dispatch(&self) -> Result<Exit, CliError> {
+        match &self.command {
+            Command::Run(args) => run::run(args),
+            Command::Plan(args) => plan::run(args),
+            Command::Sweep(args) => sweep::run(args),
+            Command::Report(args) => report::run(args),
+            Command::Replay(args) => replay::run(args),
+            Command::Conform(args) => conform::run(args),
+            Command::Explain(args) => explain::run(args),
+            Command::Lint(args) => lint::run(args),
+            Command::List(args) => list::run(args),
         }
     }
 }

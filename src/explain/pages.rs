@@ -35,7 +35,7 @@ pub(super) const FREED_TWICE: Explanation = Explanation {
         "With a guard in the allocator the second free does no harm and is still a defect of its \
          caller; without one, look for page.two_owners.",
     ],
-    behaviours: &[("duplicate_insert", "free_without_remap"), ("lock_on_match", "none")],
+    behaviours: &[("duplicate_insert", "free_without_remap")],
 };
 
 pub(super) const FREED_PART: Explanation = Explanation {
@@ -66,6 +66,7 @@ pub(super) const FREED_IN_FLIGHT: Explanation = Explanation {
         ("release_on_abort", "timeout"),
         ("transfer_completion", "any_part"),
         ("transfer_completion", "last_part_seen"),
+        ("lock_on_match", "none"),
     ],
 };
 

@@ -61,7 +61,7 @@ pub(super) const STALL: Explanation = Explanation {
     causes: &[
         "An empty last message is left out: decode waits for its metadata after a full hit, or for \
          a rank that owns no token.",
-        "A part of the prompt is never sent, and the receiver waits for it.",
+        "More is reserved than the admission check counted, or than an empty pool can hold.",
         "A running request needs a page that nobody counted, and nobody is retracted.",
         "Pages that leaked, or locks that were never released, leave no room for who waits.",
     ],
@@ -73,8 +73,7 @@ pub(super) const STALL: Explanation = Explanation {
     ],
     behaviours: &[
         ("empty_last", "dropped"),
-        ("early_send", "settled_rest_dropped"),
         ("next_step_demand", "tokens"),
-        ("lock_on_match", "none"),
+        ("decode_reservation", "by_physical_page"),
     ],
 };

@@ -25,10 +25,10 @@ pub(super) const MISSING: Explanation = Explanation {
         ("early_send", "settled_rest_dropped"),
         ("early_send", "launched"),
         ("source_offset", "pages_of_chunk"),
-        ("source_offset", "pages_from_zero"),
         ("send_cut", "none"),
         ("transfer_completion", "any_part"),
         ("transfer_completion", "last_part_seen"),
+        ("lock_on_match", "none"),
     ],
 };
 
@@ -38,6 +38,8 @@ pub(super) const SHIFTED: Explanation = Explanation {
         "off does not count source pages since S: it counts this chunk's pages only, or from \
          position 0, or counts a page twice that went out partial.",
         "The destination index is computed from the chunk's start instead of the request's.",
+        "Whatever makes decode use rows that were never filled for the request or were filled by \
+         another: where prompts share text, an old row can hold one of its own tokens by chance.",
     ],
     checks: &[
         "Evidence names the position that the row holds. Its distance to the right one is the error \
@@ -47,8 +49,13 @@ pub(super) const SHIFTED: Explanation = Explanation {
     ],
     behaviours: &[
         ("source_offset", "pages_of_chunk"),
-        ("source_offset", "pages_from_zero"),
         ("send_cut", "none"),
+        ("early_send", "launched"),
+        ("early_send", "settled_rest_dropped"),
+        ("lock_on_match", "none"),
+        ("packing", "buffer_checked"),
+        ("release_on_abort", "at_once"),
+        ("release_on_abort", "timeout"),
     ],
 };
 
@@ -62,6 +69,7 @@ pub(super) const FOREIGN: Explanation = Explanation {
         "A pack region was overrun, so that one rank's rows were overwritten by the next rank's \
          before they were sent.",
         "A matched page was evicted and handed out again before its request used it.",
+        "A later copy for another request lands where this one went on without waiting for its own.",
     ],
     checks: &[
         "Evidence names whose token the row holds: look at what that request was doing when it was \
@@ -77,6 +85,12 @@ pub(super) const FOREIGN: Explanation = Explanation {
         ("free_check", "none"),
         ("lock_on_match", "none"),
         ("packing", "buffer_checked"),
+        ("transfer_completion", "any_part"),
+        ("transfer_completion", "last_part_seen"),
+        ("decode_prefix_cut", "padded_up"),
+        ("early_send", "launched"),
+        ("early_send", "settled_rest_dropped"),
+        ("source_offset", "pages_of_chunk"),
     ],
 };
 
@@ -91,7 +105,7 @@ pub(super) const TWICE: Explanation = Explanation {
          another without overlap.",
         "Send a chunk that is not the last only up to its last full page.",
     ],
-    behaviours: &[("source_offset", "pages_of_chunk"), ("send_cut", "none")],
+    behaviours: &[("source_offset", "pages_of_chunk")],
 };
 
 pub(super) const OUTSIDE: Explanation = Explanation {
@@ -112,6 +126,7 @@ pub(super) const OUTSIDE: Explanation = Explanation {
         ("release_on_abort", "timeout"),
         ("transfer_completion", "any_part"),
         ("transfer_completion", "last_part_seen"),
+        ("lock_on_match", "none"),
     ],
 };
 
@@ -129,11 +144,7 @@ pub(super) const UNWRITTEN: Explanation = Explanation {
         "Compare the length that goes out early with the committed length, not with the scheduled \
          one.",
     ],
-    behaviours: &[
-        ("early_send", "launched"),
-        ("duplicate_insert", "free_without_remap"),
-        ("packing", "buffer_checked"),
-    ],
+    behaviours: &[("early_send", "launched")],
 };
 
 pub(super) const READ_FREED: Explanation = Explanation {
@@ -174,7 +185,6 @@ pub(super) const WRONG_HIT: Explanation = Explanation {
         ("early_send", "settled_rest_dropped"),
         ("early_send", "launched"),
         ("source_offset", "pages_of_chunk"),
-        ("source_offset", "pages_from_zero"),
         ("send_cut", "none"),
         ("transfer_completion", "any_part"),
         ("transfer_completion", "last_part_seen"),
