@@ -9,6 +9,7 @@ pub mod cache;
 #[cfg(feature = "cli")]
 pub mod cli;
 pub mod conform;
+pub mod explain;
 pub mod finding;
 pub mod layout;
 pub mod limits;

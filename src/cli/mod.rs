@@ -8,20 +8,25 @@ use std::process::ExitCode;
 use clap::{Parser, Subcommand};
 
 mod conform;
+mod explain;
 mod input;
 mod lint;
 mod list;
 mod output;
 mod plan;
 mod replay;
+mod report;
 mod run;
+mod sweep;
 
 const EXAMPLES: &str = "\
 Examples:
   kvseam run sims/scenarios/padded-prefix.toml     what goes wrong here, and how often
   kvseam run FILE --set layout.ranks=4             the same with one field changed
   kvseam lint FILE                                 sound or not, with the reasons
-  kvseam list codes                                what can be found";
+  kvseam explain placed.missing                    what a finding means, and what to check
+  kvseam sweep sims/plans/demo.toml                a grid of runs into a ledger
+  kvseam report demo.ledger.sqlite                 its charts on one page";
 
 const EXIT_CODES: &str = "\
 Exit codes:
@@ -45,8 +50,11 @@ pub struct Cli {
 enum Command {
     Run(run::RunArgs),
     Plan(plan::PlanArgs),
+    Sweep(sweep::SweepArgs),
+    Report(report::ReportArgs),
     Replay(replay::ReplayArgs),
     Conform(conform::ConformArgs),
+    Explain(explain::ExplainArgs),
     Lint(lint::LintArgs),
     List(list::ListArgs),
 }
@@ -55,8 +63,10 @@ enum Command {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Exit {
     Clean = 0,
+    Failed = 1,
     Defects = 3,
     Unmet = 4,
+    Interrupted = 130,
 }
 
 /// Why a command could not say all.
@@ -83,14 +93,8 @@ impl CliError {
 impl Cli {
     /// Carries out the command. Messages have been printed when this returns.
     pub fn run(&self) -> ExitCode {
-        let ended = match &self.command {
-            Command::Run(args) => run::run(args),
-            Command::Plan(args) => plan::run(args),
-            Command::Replay(args) => replay::run(args),
-            Command::Conform(args) => conform::run(args),
-            Command::Lint(args) => lint::run(args),
-            Command::List(args) => list::run(args),
-        };
+        // A panic prints its own message; what it means for the caller is an unexpected failure.
+        let ended = std::panic::catch_unwind(|| self.dispatch()).unwrap_or(Ok(Exit::Failed));
         match ended {
             Ok(exit) => ExitCode::from(exit as u8),
             Err(error) => {
@@ -100,6 +104,20 @@ impl Cli {
                     CliError::Input(_) => 2,
                 })
             }
+        }
+    }
+
+    fn dispatch(&self) -> Result<Exit, CliError> {
+        match &self.command {
+            Command::Run(args) => run::run(args),
+            Command::Plan(args) => plan::run(args),
+            Command::Sweep(args) => sweep::run(args),
+            Command::Report(args) => report::run(args),
+            Command::Replay(args) => replay::run(args),
+            Command::Conform(args) => conform::run(args),
+            Command::Explain(args) => explain::run(args),
+            Command::Lint(args) => lint::run(args),
+            Command::List(args) => list::run(args),
         }
     }
 }

@@ -89,7 +89,7 @@ struct FindingJson<'a> {
     count: u64,
     chance: &'static str,
     chances: u64,
-    /// `null` without chances.
+    /// `null` without chances, and where one chance had several findings.
     rate: Option<RateJson>,
     /// The first findings with their evidence.
     first: &'a [Finding],
@@ -117,8 +117,10 @@ impl Answer<'_> {
     }
 
     /// How often a code was found, of how often it could have been.
+    /// `None` where that is no rate: without chances, and where one chance had several findings.
     fn interval(&self, code: Code, kept: &Kept) -> Option<Interval> {
-        Rate { hits: kept.count, chances: self.run.chances.get(code.chance()) }.interval()
+        let rate = Rate { hits: kept.count, chances: self.run.chances.get(code.chance()) };
+        rate.interval().filter(|_| rate.hits <= rate.chances)
     }
 
     fn json(&self) -> Json<'_> {
@@ -173,7 +175,8 @@ impl Answer<'_> {
         for (code, kept) in self.run.findings.iter() {
             let chances = self.run.chances.get(code.chance());
             let (rate, range) = match self.interval(code, kept) {
-                None => ("not reached".to_owned(), String::new()),
+                None if chances == 0 => ("not reached".to_owned(), String::new()),
+                None => ("several each".to_owned(), String::new()),
                 Some(Interval { low, share, high }) => {
                     (percent(share), format!("{} to {}", percent(low), percent(high)))
                 }

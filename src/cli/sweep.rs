@@ -1,0 +1,172 @@
+//! `kvseam sweep`: a grid of runs into a ledger.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+
+use clap::Args;
+use indicatif::{ProgressBar, ProgressStyle};
+use serde::Serialize;
+use signal_hook::consts::SIGINT;
+
+use super::output::{Align, Format, FormatArgs, columns, print, print_json, row};
+use super::{CliError, Exit};
+use crate::finding::{Mark, Named};
+use crate::report::number::count;
+use crate::scenario::Scenario;
+use crate::scenario::validate::validate;
+use crate::sweep::execute::{Outcome, execute};
+use crate::sweep::ledger::Ledger;
+use crate::sweep::plan::Plan;
+use crate::world::{self, Registry};
+
+const EXAMPLES: &str = "\
+Examples:
+  kvseam sweep sims/plans/demo.toml
+  kvseam sweep PLAN --out runs/night.sqlite --threads 4";
+
+/// Runs every cell of a plan for every seed, and keeps what each run leaves in a ledger.
+///
+/// A sweep that was stopped goes on where it ended; Ctrl-C keeps what is finished (exit code 130).
+/// Findings are what a sweep is for and do not make it fail: it ends with 0 when every run is in
+/// the ledger, with 4 when no run reached a mark that the plan asks for, with 1 when a run could
+/// not be run.
+#[derive(Args)]
+#[command(before_help = EXAMPLES)]
+pub(super) struct SweepArgs {
+    /// The plan: a scenario, axes and seeds.
+    plan: PathBuf,
+    /// The ledger; by default the plan's name with `.ledger.sqlite`, in the current folder.
+    #[arg(long, value_name = "LEDGER")]
+    out: Option<PathBuf>,
+    /// Threads; 0 is one for every core.
+    #[arg(long, default_value_t)]
+    threads: usize,
+    #[command(flatten)]
+    output: FormatArgs,
+}
+
+/// How the sweep stands.
+#[derive(Serialize)]
+struct Answer {
+    ledger: String,
+    title: String,
+    cells: u64,
+    cells_impossible: u64,
+    runs: u64,
+    runs_done: u64,
+    runs_with_defects: u64,
+    runs_failed: u64,
+    marks_missing: Vec<Mark>,
+}
+
+pub(super) fn run(args: &SweepArgs) -> Result<Exit, CliError> {
+    let plan = Plan::read(&args.plan).map_err(CliError::input)?;
+    let path = args.out.clone().unwrap_or_else(|| default_ledger(&args.plan));
+    let known = Registry::default().names();
+    let check = |scenario: &Scenario| validate(scenario, &known).map_err(|why| why.to_string());
+    let mut ledger = Ledger::start(&path, &plan, check).map_err(CliError::input)?;
+    let stop = stop_on_interrupt()?;
+    let bar = progress_bar();
+    let folder = plan.sources.base_path.parent().unwrap_or(Path::new("")).to_owned();
+    let one = |scenario: &Scenario| world::run(scenario, &folder).map_err(|why| why.to_string());
+    let outcome = execute(&mut ledger, args.threads, &stop, one, |progress| {
+        bar.set_length(progress.total);
+        bar.set_position(progress.done);
+    })
+    .map_err(CliError::failure)?;
+    bar.finish_and_clear();
+    let answer = Answer {
+        ledger: path.display().to_string(),
+        title: plan.title.clone(),
+        cells: plan.cells(),
+        cells_impossible: outcome.impossible.len() as u64,
+        runs: outcome.progress.total,
+        runs_done: outcome.progress.done,
+        runs_with_defects: outcome.defects,
+        runs_failed: outcome.errors,
+        marks_missing: outcome.marks_missing.clone(),
+    };
+    match args.output.format {
+        Format::Table => print(&answer.text())?,
+        Format::Json => print_json(&answer)?,
+    }
+    Ok(exit(&outcome))
+}
+
+fn exit(outcome: &Outcome) -> Exit {
+    if outcome.is_interrupted() {
+        Exit::Interrupted
+    } else if outcome.errors > 0 {
+        Exit::Failed
+    } else if !outcome.marks_missing.is_empty() {
+        Exit::Unmet
+    } else {
+        Exit::Clean
+    }
+}
+
+/// `plans/demo.toml` is kept in `demo.ledger.sqlite`.
+fn default_ledger(plan: &Path) -> PathBuf {
+    let mut name = plan.file_stem().unwrap_or_default().to_owned();
+    name.push(".ledger.sqlite");
+    PathBuf::from(name)
+}
+
+/// A flag that Ctrl-C sets; a second Ctrl-C ends the process, as the runs under way can be long.
+fn stop_on_interrupt() -> Result<Arc<AtomicBool>, CliError> {
+    let stop = Arc::new(AtomicBool::new(false));
+    let code = Exit::Interrupted as i32;
+    signal_hook::flag::register_conditional_shutdown(SIGINT, code, Arc::clone(&stop))
+        .and_then(|_| signal_hook::flag::register(SIGINT, Arc::clone(&stop)))
+        .map_err(|error| CliError::failure(format!("Ctrl-C: {error}")))?;
+    Ok(stop)
+}
+
+/// On standard error, and only where that is a terminal.
+fn progress_bar() -> ProgressBar {
+    let template = "{bar:30} {human_pos} of {human_len} runs, {per_sec}, {eta} left";
+    let style = ProgressStyle::with_template(template).expect("the template is a constant");
+    ProgressBar::new(0).with_style(style)
+}
+
+impl Answer {
+    fn text(&self) -> String {
+        let mut rows = vec![
+            vec!["ledger".to_owned(), self.ledger.clone()],
+            vec![
+                "cells".to_owned(),
+                format!("{}, {} impossible", count(self.cells), count(self.cells_impossible)),
+            ],
+            vec![
+                "runs".to_owned(),
+                format!(
+                    "{} of {}: {} with a defect, {} failed",
+                    count(self.runs_done),
+                    count(self.runs),
+                    count(self.runs_with_defects),
+                    count(self.runs_failed)
+                ),
+            ],
+        ];
+        if !self.marks_missing.is_empty() {
+            let names: Vec<&str> = self.marks_missing.iter().map(|mark| mark.name()).collect();
+            rows.push(vec!["marks never reached".to_owned(), names.join(", ")]);
+        }
+        if self.runs_done < self.runs {
+            rows.push(row(["interrupted", "the same command does the rest"]));
+        }
+        format!("{}\n{}", self.title, columns(&[Align::Left, Align::Left], &rows))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_ledger_is_named_after_its_plan_and_lies_in_the_current_folder() {
+        let ledger = default_ledger(Path::new("sims/plans/demo.toml"));
+        assert_eq!(ledger, Path::new("demo.ledger.sqlite"));
+    }
+}

@@ -1,0 +1,132 @@
+//! What a finding code means to someone who looks for its cause in an engine.
+//!
+//! Notation as in the rest of the project: P rows a physical page, N ranks, V = P·N a virtual page,
+//! L a prompt's length, S the decode side's cached prefix (`decode_prefix_len`), off the source
+//! pages sent since S (`src_page_offset`), n a piece's tokens (`num_kv_tokens`).
+
+use crate::finding::Code;
+
+mod pages;
+mod refusals;
+mod requests;
+mod rows;
+
+/// A code in words.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Explanation {
+    /// What holds as long as the code is not found.
+    pub holds: &'static str,
+    /// What breaks it, most usual first.
+    pub causes: &'static [&'static str],
+    /// What to look at in an engine.
+    pub checks: &'static [&'static str],
+    /// Variants of the catalogue that can lead to it, as switch and variant. None where nothing in
+    /// the catalogue does: the oracle watches for what no switch plants.
+    pub behaviours: &'static [(&'static str, &'static str)],
+}
+
+/// What `code` means.
+pub fn explain(code: Code) -> Explanation {
+    match code {
+        Code::RefusedMisaligned => refusals::MISALIGNED,
+        Code::RefusedSource => refusals::SOURCE,
+        Code::RefusedShortfall => refusals::SHORTFALL,
+        Code::RefusedIndex => refusals::INDEX,
+        Code::RefusedInput => refusals::INPUT,
+        Code::RefusedTopology => refusals::TOPOLOGY,
+        Code::RefusedRank => refusals::RANK,
+        Code::RefusedGeometry => refusals::GEOMETRY,
+        Code::RefusedPool => refusals::POOL,
+        Code::RefusedPrefillCp => refusals::PREFILL_CP,
+        Code::RefusedPageSize => refusals::PAGE_SIZE,
+        Code::RefusedCapacity => refusals::CAPACITY,
+        Code::CapacityWrong => requests::CAPACITY_WRONG,
+        Code::PlacedMissing => rows::MISSING,
+        Code::PlacedShifted => rows::SHIFTED,
+        Code::PlacedForeign => rows::FOREIGN,
+        Code::PlacedTwice => rows::TWICE,
+        Code::PlacedOutside => rows::OUTSIDE,
+        Code::ReadUnwritten => rows::UNWRITTEN,
+        Code::ReadFreed => rows::READ_FREED,
+        Code::CacheWrongHit => rows::WRONG_HIT,
+        Code::PageTwoOwners => pages::TWO_OWNERS,
+        Code::PageFreedTwice => pages::FREED_TWICE,
+        Code::PageFreedPart => pages::FREED_PART,
+        Code::PageFreedInFlight => pages::FREED_IN_FLIGHT,
+        Code::PageLeaked => pages::LEAKED,
+        Code::CountDrift => pages::DRIFT,
+        Code::ReserveExcess => requests::RESERVE_EXCESS,
+        Code::ReserveShort => requests::RESERVE_SHORT,
+        Code::ActivateEarly => requests::ACTIVATE_EARLY,
+        Code::StallNoProgress => requests::STALL,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use super::*;
+    use crate::behaviour::SWITCHES;
+    use crate::finding::{Named, Severity};
+
+    #[test]
+    fn behaviours_are_variants_of_the_catalogue_each_named_once() {
+        for &code in Code::ALL {
+            let behaviours = explain(code).behaviours;
+            for (switch, variant) in behaviours {
+                let known = SWITCHES.iter().find(|known| known.name == *switch);
+                let variants = known.map_or(&[][..], |known| known.variants);
+                assert!(
+                    variants.iter().any(|known| known.name == *variant),
+                    "{}: {switch} = {variant}",
+                    code.name()
+                );
+            }
+            let distinct: BTreeSet<_> = behaviours.iter().collect();
+            assert_eq!(distinct.len(), behaviours.len(), "{}", code.name());
+        }
+    }
+
+    #[test]
+    fn every_unsound_variant_explains_some_defect() {
+        let named: BTreeSet<_> = Code::ALL
+            .iter()
+            .filter(|code| code.severity() == Severity::Defect)
+            .flat_map(|&code| explain(code).behaviours)
+            .collect();
+        for (switch, variant) in [
+            ("decode_prefix_cut", "padded_up"),
+            ("decode_reservation", "by_physical_page"),
+            ("destination_list", "sliced_by_chunk"),
+            ("send_cut", "none"),
+            ("source_offset", "pages_of_chunk"),
+            ("source_offset", "pages_from_zero"),
+            ("early_send", "launched"),
+            ("early_send", "settled_rest_dropped"),
+            ("empty_last", "dropped"),
+            ("release_on_abort", "at_once"),
+            ("release_on_abort", "timeout"),
+            ("lock_on_match", "none"),
+            ("duplicate_insert", "free_without_remap"),
+            ("free_check", "none"),
+            ("transfer_completion", "last_part_seen"),
+            ("transfer_completion", "any_part"),
+            ("next_step_demand", "tokens"),
+            ("packing", "buffer_checked"),
+        ] {
+            assert!(named.contains(&(switch, variant)), "{switch} = {variant}");
+        }
+    }
+
+    #[test]
+    fn every_code_says_what_must_hold_what_breaks_it_and_what_to_check() {
+        for &code in Code::ALL {
+            let Explanation { holds, causes, checks, .. } = explain(code);
+            assert!(!causes.is_empty() && !checks.is_empty(), "{}", code.name());
+            for text in [holds].iter().chain(causes).chain(checks) {
+                assert!(text.ends_with('.') && !text.contains("  "), "{text}");
+            }
+        }
+    }
+}

@@ -1,0 +1,252 @@
+//! The command as a user meets it: exit codes, what is printed where, and files.
+
+use std::path::{Path, PathBuf};
+
+use assert_cmd::Command;
+use kvseam::sweep::ledger::Ledger;
+use serde_json::Value;
+
+const BASELINE: &str = "sims/scenarios/sound-baseline.toml";
+const PADDED: &str = "sims/scenarios/padded-prefix.toml";
+const PLAN_VECTORS: &str = "tests/vectors/plan.jsonl";
+
+/// What a command printed and how it ended.
+struct Ended {
+    code: i32,
+    stdout: String,
+    stderr: String,
+}
+
+fn kvseam(words: &[&str]) -> Ended {
+    with_input(words, "")
+}
+
+fn with_input(words: &[&str], input: &str) -> Ended {
+    let mut command = Command::new(assert_cmd::cargo::cargo_bin!("kvseam"));
+    let output = command.args(words).write_stdin(input).output().unwrap();
+    Ended {
+        code: output.status.code().expect("the command was not killed"),
+        stdout: String::from_utf8(output.stdout).unwrap(),
+        stderr: String::from_utf8(output.stderr).unwrap(),
+    }
+}
+
+impl Ended {
+    /// The standard output of a command that ends with `code` and without a message.
+    #[track_caller]
+    fn data(self, code: i32) -> String {
+        assert_eq!((self.code, self.stderr.as_str()), (code, ""), "{}", self.stdout);
+        self.stdout
+    }
+
+    #[track_caller]
+    fn json(self, code: i32) -> Value {
+        serde_json::from_str(&self.data(code)).unwrap()
+    }
+
+    /// The message of a command that is refused, with nothing on standard output.
+    #[track_caller]
+    fn message(self) -> String {
+        assert_eq!((self.code, self.stdout.as_str()), (2, ""), "{}", self.stderr);
+        self.stderr
+    }
+}
+
+/// An empty folder of this test.
+fn scratch(name: &str) -> PathBuf {
+    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);
+    if folder.exists() {
+        std::fs::remove_dir_all(&folder).unwrap();
+    }
+    std::fs::create_dir_all(&folder).unwrap();
+    folder
+}
+
+fn text(path: &Path) -> &str {
+    path.to_str().expect("the target folder has a UTF-8 path")
+}
+
+#[test]
+fn a_clean_run_ends_with_0_and_a_defect_with_3() {
+    assert!(kvseam(&["run", BASELINE]).data(0).contains("verdict: clean"));
+    let found = kvseam(&["run", PADDED]).data(3);
+    assert!(found.contains("verdict: defect") && found.contains("placed.missing"), "{found}");
+    let from_stdin = std::fs::read_to_string(PADDED).unwrap();
+    let again = with_input(&["run", "-", "--format", "json"], &from_stdin).json(3);
+    let digest = again["digest"].as_str().unwrap();
+    assert!(found.contains(digest), "{found}\n{digest}");
+}
+
+#[test]
+fn an_expected_refusal_is_no_defect() {
+    let found = kvseam(&["run", "sims/scenarios/too-large.toml"]).data(0);
+    assert!(found.contains("refused.capacity"), "{found}");
+}
+
+#[test]
+fn the_line_of_a_finding_reproduces_the_run() {
+    let words = ["run", PADDED, "--set", "title=it's \"one\" of two", "--set", "layout.ranks=2"];
+    let found = kvseam(&[&words[..], &["--format", "json"]].concat()).json(3);
+    let line = found["findings"][0]["reproduce"].as_str().unwrap().to_owned();
+    let binary = assert_cmd::cargo::cargo_bin!("kvseam");
+    let line = line.replacen("kvseam", text(binary), 1) + " --format json";
+    let output = Command::new("sh").args(["-c", &line]).output().unwrap();
+    assert_eq!(serde_json::from_slice::<Value>(&output.stdout).unwrap(), found);
+}
+
+#[test]
+fn a_bad_field_is_refused_with_file_path_and_range() {
+    let message = kvseam(&["run", BASELINE, "--set", "layout.ranks=0"]).message();
+    let expected = format!("error: {BASELINE}: layout.ranks: must be ");
+    assert!(message.starts_with(&expected) && message.contains("got 0"), "{message}");
+    let message = kvseam(&["lint", BASELINE, "--set", "layout.rank=2"]).message();
+    assert!(message.starts_with(&format!("error: {BASELINE}: layout.rank: must be ")), "{message}");
+    assert!(kvseam(&["run", "no/such.toml"]).message().starts_with("error: no/such.toml: "));
+    kvseam(&["walk"]).message();
+}
+
+/// Two ranks, the second chunk of seven tokens: H01 of the hazards, with the whole list and sliced.
+#[test]
+fn a_plan_is_printed_for_every_rank_and_a_refusal_word_for_word() {
+    let words = "plan --page-size 2 --dcp-size 2 --src-page-offset 2 --num-kv-tokens 3 \
+                 --src-pages 7,8 --format json --dst-pages";
+    let words: Vec<&str> = words.split_whitespace().collect();
+    let plan = kvseam(&[&words[..], &["5,6"]].concat()).json(0);
+    let rows = |rank: usize, side: &str| plan[rank]["ok"][side].to_string();
+    assert_eq!((rows(0, "src"), rows(0, "dst")), ("[14,16]".to_owned(), "[12,13]".to_owned()));
+    assert_eq!((rows(1, "src"), rows(1, "dst")), ("[15]".to_owned(), "[12]".to_owned()));
+    let refused = kvseam(&[&words[..], &[""]].concat()).json(3);
+    for rank in 0..2 {
+        assert_eq!(
+            refused[rank]["error"]["message"],
+            format!(
+                "Insufficient destination DCP pages: required=2, provided=0, src_page_offset=2, \
+                 dcp_rank={rank}"
+            )
+        );
+    }
+    let message = kvseam(&[&words[..], &["5,5"]].concat()).message();
+    assert!(message.starts_with("error: dst_pages: every page must occur once"), "{message}");
+}
+
+#[test]
+fn recorded_calls_are_answered_as_recorded_line_by_line() {
+    let vectors = std::fs::read_to_string(PLAN_VECTORS).unwrap();
+    let recorded: Vec<Value> =
+        vectors.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    let inputs: Vec<String> = recorded.iter().map(|line| line["input"].to_string()).collect();
+    for (revision, name) in [("checked", "sglang_0_5_17"), ("indexed", "sglang_0_5_23")] {
+        let expected: Vec<&Value> = recorded.iter().map(|line| &line[name]).collect();
+        let words = ["plan", "--revision", revision, "--jsonl"];
+        for answers in [
+            kvseam(&[&words[..], &[PLAN_VECTORS]].concat()),
+            with_input(&words, &inputs.join("\n")),
+        ] {
+            let answers: Vec<Value> =
+                answers.data(0).lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+            assert_eq!(answers.iter().collect::<Vec<_>>(), expected);
+        }
+    }
+}
+
+#[test]
+fn a_malformed_call_is_named_after_the_answers_before_it() {
+    let vectors = std::fs::read_to_string(PLAN_VECTORS).unwrap();
+    let first = vectors.lines().next().unwrap();
+    let ended = with_input(&["plan", "--jsonl"], &format!("{first}\n{{\"page_size\": true}}\n"));
+    assert_eq!((ended.code, ended.stdout.lines().count()), (2, 1));
+    assert!(ended.stderr.starts_with("error: stdin:2: page_size: "), "{}", ended.stderr);
+}
+
+#[test]
+fn recorded_answers_conform_and_a_changed_one_does_not() {
+    for (format, file) in [("plan", PLAN_VECTORS), ("alloc", "tests/vectors/alloc.jsonl")] {
+        let lines = std::fs::read_to_string(file).unwrap().lines().count();
+        let passed = kvseam(&["conform", file, "--format", "json"]).json(0);
+        assert_eq!(passed["formats"][format]["passed"], lines);
+    }
+    let vectors = std::fs::read_to_string("tests/vectors/radix.jsonl").unwrap();
+    let mut line: Value = serde_json::from_str(vectors.lines().next().unwrap()).unwrap();
+    let evictable = line["ops"][0]["evictable"].as_u64().unwrap();
+    line["ops"][0]["evictable"] = (evictable + 1).into();
+    let failed = with_input(&["conform", "-"], &line.to_string()).data(4);
+    let expected =
+        format!("line 1: line.ops[0].evictable: recorded {}, model {evictable}", evictable + 1);
+    assert!(failed.contains(&expected), "{failed}");
+    let message = with_input(&["conform", "-"], "{\"ops\": []}").message();
+    assert!(message.starts_with("error: stdin:1: "), "{message}");
+    assert!(with_input(&["conform", "-"], "").message().contains("at least one line"));
+}
+
+#[test]
+fn scenarios_of_the_project_show_what_they_say() {
+    kvseam(&["replay", "sims/scenarios"]).data(0);
+}
+
+#[test]
+fn an_expectation_that_is_not_met_ends_with_4_and_a_missing_one_with_2() {
+    let folder = scratch("replay");
+    let scenario = std::fs::read_to_string(PADDED).unwrap();
+    let wrong = folder.join("wrong.toml");
+    let expects = "\"placed.missing\" = 1";
+    std::fs::write(&wrong, scenario.replace(expects, "\"placed.missing\" = 7")).unwrap();
+    let failed = kvseam(&["replay", text(&folder)]).data(4);
+    assert!(failed.contains("placed.missing: expected 7, found 1"), "{failed}");
+    let (without, _) = scenario.split_once("[expect]").unwrap();
+    std::fs::write(&wrong, without).unwrap();
+    let ended = kvseam(&["replay", text(&wrong)]);
+    assert_eq!(ended.code, 2);
+    assert!(ended.stderr.contains("wrong.toml: expect: must be given"), "{}", ended.stderr);
+}
+
+#[test]
+fn lint_ends_with_0_where_it_has_no_objection_and_with_3_where_it_has() {
+    assert_eq!(kvseam(&["lint", BASELINE, "--format", "json"]).json(0)["sound"], true);
+    let objections = kvseam(&["lint", PADDED]).data(3);
+    assert!(objections.contains("decode_prefix_cut  padded_up"), "{objections}");
+}
+
+#[test]
+fn every_list_is_printed_and_every_code_explained() {
+    for kind in ["behaviours", "policies", "codes", "marks", "metrics", "traces", "profiles"] {
+        let rows = kvseam(&["list", kind, "--format", "json"]).json(0);
+        let lines = kvseam(&["list", kind]).data(0).lines().count();
+        assert_eq!(rows.as_array().unwrap().len() + 1, lines, "{kind}");
+    }
+    let explained = kvseam(&["explain", "reserve.short"]).data(0);
+    assert!(explained.contains("decode_reservation = \"floor\""), "{explained}");
+    assert!(kvseam(&["explain", "reserve"]).message().contains("reserve.short"));
+}
+
+#[test]
+fn a_sweep_fills_the_same_ledger_on_one_and_two_threads_and_is_drawn() {
+    let folder = scratch("sweep");
+    let base = std::fs::canonicalize(PADDED).unwrap();
+    let plan = format!(
+        "version = 1\ntitle = \"small\"\nbase = '{}'\nseeds = {{ first = 1, count = 2 }}\n\
+         marks = [\"hit.unaligned\"]\n\
+         [[axes]]\npath = \"layout.ranks\"\nvalues = [1, 4]\n\
+         [[axes]]\npath = \"layout.page_size\"\nvalues = [8, 16]\n",
+        base.display()
+    );
+    let path = folder.join("small.toml");
+    std::fs::write(&path, &plan).unwrap();
+    let digests = ["1", "2"].map(|threads| {
+        let ledger = folder.join(format!("{threads}.sqlite"));
+        let words = ["sweep", text(&path), "--out", text(&ledger), "--threads", threads];
+        let done = kvseam(&[&words[..], &["--format", "json"]].concat()).json(0);
+        assert_eq!((&done["runs_done"], &done["runs_failed"]), (&8.into(), &0.into()));
+        Ledger::open(&ledger).unwrap().content_digest().unwrap()
+    });
+    assert_eq!(digests[0], digests[1]);
+    let ledger = folder.join("1.sqlite");
+    let page = folder.join("page");
+    let words = ["report", text(&ledger), "--out", text(&page)];
+    assert_eq!(kvseam(&words).data(0).trim_end(), text(&page.join("index.html")));
+    let message = kvseam(&[&words[..], &["--axes", "layout.ranks,colour"]].concat()).message();
+    assert!(message.contains("got \"colour\""), "{message}");
+    std::fs::write(&path, plan.replace("hit.unaligned", "retract")).unwrap();
+    let other = folder.join("other.sqlite");
+    let unmet = kvseam(&["sweep", text(&path), "--out", text(&other)]).data(4);
+    assert!(unmet.contains("marks never reached"), "{unmet}");
+}
