@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 use super::World;
 use super::event::Event;
 use super::handoff::{Fact as Told, Handoff, Stage};
-use super::request::{Place, Target};
+use super::request::{Destination, Place, Target};
 use super::store::Store;
 use crate::behaviour::{
     DecodeMatchUnit, DecodePrefixCut, DecodeReservation, LockOnMatch, NextStepDemand, Retraction,
@@ -37,6 +37,8 @@ pub(super) struct Decode {
 /// What a prompt finds in the decode cache.
 struct Match {
     target: Target,
+    /// What prefill will be told that decode has, S.
+    prefix: Tokens,
     /// Tokens in whole pages of the tree.
     matched: Tokens,
     /// Tokens as reported, perhaps finer.
@@ -76,13 +78,8 @@ impl World<'_> {
         let virtual_page = self.layout.virtual_page();
         let decode = &mut self.decodes[live.decode];
         let mut found = Match {
-            target: Target {
-                anchor: None,
-                table: Vec::new(),
-                shared: 0,
-                prefix: Tokens(0),
-                stored: live.length,
-            },
+            target: Target { anchor: None, table: Vec::new(), shared: 0, stored: live.length },
+            prefix: Tokens(0),
             matched: Tokens(0),
             reported: Tokens(0),
             partial: None,
@@ -110,7 +107,7 @@ impl World<'_> {
             };
             found.partial = Some(page);
         }
-        found.target.prefix = match self.switches.decode_prefix_cut {
+        found.prefix = match self.switches.decode_prefix_cut {
             DecodePrefixCut::VirtualPage => found.reported.floor_to(virtual_page),
             DecodePrefixCut::PhysicalPage => found.reported.floor_to(self.layout.page()),
             DecodePrefixCut::None => found.reported,
@@ -191,13 +188,13 @@ impl World<'_> {
             length,
             room: length,
             matched: found.matched,
-            prefix: found.target.prefix,
+            prefix: found.prefix,
             pages: &pages,
         };
         self.log.tell(&fact, &store.memory);
         store.taken(&mut self.log, request, Pages::of(&found.target.table), &pages);
         store.books(&mut self.log);
-        let copied_up_to = found.reported.min(found.target.prefix);
+        let copied_up_to = found.reported.min(found.prefix);
         let partial = found.partial.filter(|_| copied_up_to > found.matched);
         let mut target = found.target;
         target.table.extend(pages);
@@ -205,7 +202,10 @@ impl World<'_> {
         if let (Some(from), Some(into)) = (partial, into) {
             self.copy_within_page(request, from, into, found.matched, copied_up_to);
         }
+        let first = found.prefix.pages_floor(self.layout.virtual_page()).index();
+        let pages = target.table.iter().skip(first).copied().collect();
         let live = self.live_mut(request);
+        live.destination = Destination { prefix: found.prefix, pages };
         live.target = Some(target);
         live.place = Place::Transferring;
         self.decodes[index].transferring += 1;
@@ -247,10 +247,10 @@ impl World<'_> {
             self.log.mark(Mark::HitUnaligned);
             self.log.count(Metric::DecodeHitsUnaligned, 1);
         }
-        if found.target.prefix == live.length {
+        if found.prefix == live.length {
             self.log.mark(Mark::HitFull);
         }
-        if found.target.prefix > found.reported {
+        if found.prefix > found.reported {
             self.log.mark(Mark::PrefixPadded);
         }
         if found.target.shared > 0 {
@@ -326,7 +326,7 @@ impl World<'_> {
                 }
             }
         }
-        live.target = Some(Target { anchor: None, table: pages, shared: 0, prefix: none, stored });
+        live.target = Some(Target { anchor: None, table: pages, shared: 0, stored });
         live.place = Place::Running;
         self.decodes[index].running.push(request);
         true

@@ -66,7 +66,7 @@ use handoff::Fact as Told;
 use link::{Copy, Link};
 use log::Log;
 use prefill::Prefill;
-use request::{Live, Place};
+use request::{Destination, Live, Place};
 use store::Store;
 
 /// Why a scenario could not be run.
@@ -114,8 +114,9 @@ struct World<'a> {
     queue: Queue,
     /// Requests that have arrived.
     arrived: u32,
-    /// Events so far.
+    /// Events so far, and how many there may be.
     events: u64,
+    events_max: u64,
     log: Log,
 }
 
@@ -158,6 +159,7 @@ impl<'a> World<'a> {
             queue: Queue::default(),
             arrived: 0,
             events: 0,
+            events_max: events_max(requests, layout),
             log: Log::new(oracle),
         }
     }
@@ -176,14 +178,9 @@ impl<'a> World<'a> {
         }
     }
 
-    /// Events that a run may use.
-    fn events_max(&self) -> u64 {
-        limits::EVENTS_FLOOR + limits::EVENTS_PER_REQUEST * self.requests.len() as u64
-    }
-
     /// Lets the next event happen. False if there is none, or no more may happen.
     fn step(&mut self) -> bool {
-        if self.events == self.events_max() {
+        if self.events == self.events_max {
             return false;
         }
         let Some((tick, event)) = self.queue.next() else { return false };
@@ -217,7 +214,7 @@ impl<'a> World<'a> {
     }
 
     fn close(mut self) -> Run {
-        let cut_short = self.events == self.events_max();
+        let cut_short = self.events == self.events_max;
         self.log.count(Metric::Events, self.events);
         let stores = self.prefills.iter().map(|prefill| &prefill.store);
         let stores = stores.chain(self.decodes.iter().map(|decode| &decode.store));
@@ -285,6 +282,7 @@ impl<'a> World<'a> {
             handoff: self.new_handoff(),
             source: None,
             target: None,
+            destination: Destination::default(),
             host: None,
         };
         let decode = live.decode;
@@ -462,6 +460,17 @@ impl<'a> World<'a> {
             self.moment(request, Moment::Copying);
         }
     }
+}
+
+/// Events that a run of `requests` may use.
+fn events_max(requests: &[Request], layout: Layout) -> u64 {
+    let of_request = |request: &Request| {
+        let pages = u64::from(request.prompt_len().pages_ceil(layout.page()).0);
+        limits::EVENTS_PER_REQUEST
+            + limits::EVENTS_PER_OUTPUT_TOKEN * u64::from(request.output.0)
+            + limits::EVENTS_PER_PROMPT_PAGE * pages * u64::from(layout.ranks())
+    };
+    limits::EVENTS_FLOOR + requests.iter().map(of_request).sum::<u64>()
 }
 
 /// Makes servers.

@@ -135,7 +135,7 @@ impl World<'_> {
             table: Vec::new(),
             shared: 0,
             done: Tokens(0),
-            cursor: live.target.as_ref().map_or(Tokens(0), |target| target.prefix),
+            cursor: live.destination.prefix,
             pages_sent: 0,
             pieces: 0,
             freed_early: Vec::new(),
