@@ -53,3 +53,6 @@ pub const FINDINGS_KEPT: usize = 16;
 pub const SWEEP_RUNS: u64 = 10_000_000;
 /// Times that one request may be served again before it fails for good.
 pub const ATTEMPTS_MAX: u32 = 4;
+/// Waiting requests among which an order of admission chooses, so that a long queue does not cost a
+/// lookup for each in every step. The real system gives up its order beyond as many.
+pub const ADMISSION_WINDOW: usize = 128;

@@ -218,8 +218,8 @@ impl<'a> World<'a> {
         self.log.count(Metric::Events, self.events);
         let stores = self.prefills.iter().map(|prefill| &prefill.store);
         let stores = stores.chain(self.decodes.iter().map(|decode| &decode.store));
-        let protected: Vec<_> = stores.map(|store| (store.server, store.protected())).collect();
-        self.log.close(&protected, cut_short)
+        let remains: Vec<_> = stores.map(Store::remains).collect();
+        self.log.close(&remains, cut_short)
     }
 
     /// Lets every server whose situation has changed look for work.

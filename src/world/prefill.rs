@@ -10,6 +10,7 @@ use super::request::Source;
 use super::store::Store;
 use crate::behaviour::{ChunkCut, DuplicateInsert};
 use crate::finding::{Mark, Metric};
+use crate::limits;
 use crate::oracle::fact::{Fact, Holder};
 use crate::pool::Growth;
 use crate::pool::memory::{Extent, Memory, Stamp};
@@ -94,10 +95,8 @@ impl World<'_> {
         };
         self.prefills[index].waiting.retain(wants_more);
         let looks = self.prefills[index].admission.looks_at_cache();
-        let waiting: Vec<RequestId> = match looks {
-            true => self.prefills[index].waiting.iter().copied().collect(),
-            false => self.prefills[index].waiting.front().copied().into_iter().collect(),
-        };
+        let window = self.prefills[index].waiting.iter().take(limits::ADMISSION_WINDOW);
+        let waiting: Vec<RequestId> = window.copied().collect();
         let page = self.layout.page();
         let store = &mut self.prefills[index].store;
         let cached = |&request: &RequestId| {

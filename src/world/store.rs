@@ -4,6 +4,7 @@ use super::log::Log;
 use crate::behaviour::FreeCheck;
 use crate::cache::PrefixCache;
 use crate::finding::{Mark, Metric};
+use crate::oracle::Remains;
 use crate::oracle::fact::{Fact, Holder, Server, Side};
 use crate::pool::Pool;
 use crate::pool::memory::Memory;
@@ -115,8 +116,14 @@ impl Store {
         log.tell(&fact, &self.memory);
     }
 
-    /// Locked pages of the cache.
-    pub(super) fn protected(&self) -> Pages {
-        self.cache.as_ref().map_or(Pages(0), |cache| cache.protected())
+    /// What is there when all is over.
+    pub(super) fn remains(&self) -> Remains {
+        let cache = self.cache.as_ref();
+        Remains {
+            server: self.server,
+            free: self.pool.free_pages().collect(),
+            cached: cache.map_or_else(Vec::new, |cache| cache.pages().collect()),
+            protected: cache.map_or(Pages(0), |cache| cache.protected()),
+        }
     }
 }
