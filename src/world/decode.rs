@@ -131,10 +131,15 @@ impl World<'_> {
         }
     }
 
-    /// Whether `pages` more can be promised on server `index`, all in tokens: what is free or
-    /// evictable, less what running, arriving and retracted requests are promised.
+    /// Whether `pages` more can be promised to `request` on server `index`, all in tokens: what is
+    /// free or evictable, less what running, arriving and retracted requests are promised. A
+    /// retracted request is the first of those: it asks for its pages only, or it would wait for
+    /// ever for what is kept back for others that wait behind it.
     fn can_promise(&self, index: usize, request: RequestId, pages: Pages) -> bool {
         let decode = &self.decodes[index];
+        if self.live(request).place == Place::Retracted {
+            return pages <= decode.store.room();
+        }
         let tokens =
             |pages: Pages| u64::from(pages.0) * u64::from(self.layout.virtual_page().get());
         let each = u64::from(self.scenario.decode.reserved_tokens);
@@ -142,7 +147,6 @@ impl World<'_> {
         let retracted: u64 = decode
             .retracted
             .iter()
-            .filter(|&&retracted| retracted != request)
             .map(|&retracted| tokens(self.pages_to_resume(retracted)))
             .sum();
         let promised = each * (others + 1) + retracted;
