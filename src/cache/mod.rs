@@ -6,6 +6,7 @@
 //! none (`Option<Box<dyn PrefixCache>>`). Namespaces need no care here, since keys of different
 //! namespaces never compare equal.
 
+pub mod block_hash;
 pub mod eviction;
 pub mod partial;
 pub mod radix;
