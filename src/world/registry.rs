@@ -18,12 +18,13 @@ use std::collections::BTreeMap;
 use super::admission::{Admission, FirstCome, LongestPrefix};
 use crate::behaviour::PlannerRevision;
 use crate::cache::PrefixCache;
+use crate::cache::block_hash::BlockHashCache;
 use crate::cache::eviction::Eviction;
 use crate::cache::radix::RadixCache;
 use crate::planner::{Checked, Indexed, Planner};
 use crate::pool::order::{self, BestFit, Buddy, ByPlace, FreeOrder, Lowest, Queue, Random};
 use crate::rng::Stream;
-use crate::scenario::validate::KnownPolicies;
+use crate::scenario::validate::{BLOCK_HASH, KnownPolicies, NO_CACHE};
 use crate::units::PageSize;
 
 /// What a free list is made from.
@@ -87,7 +88,8 @@ impl Default for Registry {
                 ("stack", |setup| order::of_server(setup.page, false)),
             ]),
             caches: named([
-                ("none", (|_| None) as MakeCache),
+                (BLOCK_HASH, (|_| Some(Box::new(BlockHashCache::default()))) as MakeCache),
+                (NO_CACHE, |_| None),
                 ("radix", |eviction| Some(Box::new(RadixCache::new(eviction)))),
             ]),
             evictions: named([
