@@ -6,7 +6,7 @@ use super::World;
 use super::event::Event;
 use super::handoff::{Fact as Told, Handoff, Stage};
 use super::request::{Destination, Place, Target};
-use super::store::Store;
+use super::store::{Store, split_taken};
 use crate::behaviour::{
     DecodeMatchUnit, DecodePrefixCut, DecodeReservation, LockOnMatch, NextStepDemand, Retraction,
 };
@@ -469,17 +469,20 @@ impl World<'_> {
         if let Some(cache) = &mut decode.store.cache {
             let full = stored.pages_floor(virtual_page).index().min(table.len());
             let keys = text.page_keys(virtual_page, stored);
-            let matched = cache.insert(&keys[..full], &table[..full], priority).index();
-            let kept = &table[matched.min(full)..full];
+            let taken = cache.insert(&keys[..full], &table[..full], priority);
             if let Some(partial) = &mut decode.partial {
-                for (ordinal, &page) in (0..).zip(table).skip(matched).take(kept.len()) {
-                    partial.add(&text, Pages(ordinal), page);
+                let pages = (0..).map(Pages).zip(table).zip(&taken);
+                for ((ordinal, &page), _) in pages.filter(|&(_, &taken)| taken) {
+                    partial.add(&text, ordinal, page);
                 }
             }
-            returned = table[shared.min(matched)..matched].to_vec();
+            let own = shared.min(full);
+            returned = split_taken(&table[own..full], &taken[own..]).1;
             returned.extend(&table[full.max(shared)..]);
+            // Without a lock on its match, even pages that were shared may be the cache's no more.
+            let (kept, _) = split_taken(&table[..full], &taken);
             if !kept.is_empty() {
-                let fact = Fact::Cached { server: decode.store.server, request, pages: kept };
+                let fact = Fact::Cached { server: decode.store.server, request, pages: &kept };
                 self.log.tell(&fact, &decode.store.memory);
             }
         }

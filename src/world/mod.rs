@@ -42,6 +42,7 @@ use crate::planner::Planner;
 use crate::planner::pairing::{self, Endpoint, PairingRefusal};
 use crate::pool::Pool;
 use crate::prompt::{Chains, Run as ContentRun};
+use crate::rng::Stream;
 use crate::scenario::{Fault, Moment, Scenario};
 use crate::units::{PageSize, Pages, Rank, RequestId, Tick, Tokens};
 use crate::workload::{self, Request, WorkloadError};
@@ -58,7 +59,7 @@ mod request;
 mod store;
 mod transfer;
 
-pub use registry::Registry;
+pub use registry::{FreeOrderSetup, Registry};
 
 use decode::Decode;
 use event::{Event, Queue};
@@ -140,7 +141,7 @@ impl<'a> World<'a> {
         let prefill_servers = servers(Side::Prefill, scenario.prefill.workers);
         let decode_servers = servers(Side::Decode, scenario.decode.workers);
         let oracle = Oracle::new(terms, prefill_servers.clone().chain(decode_servers.clone()));
-        let make = Make { registry, switches, layout };
+        let make = Make { registry, switches, layout, seed: scenario.seed };
         let links = scenario.prefill.workers * scenario.decode.workers;
         World {
             scenario,
@@ -478,11 +479,18 @@ struct Make<'a> {
     registry: &'a Registry,
     switches: Behaviours,
     layout: Layout,
+    seed: u64,
 }
 
 impl Make<'_> {
     fn store(&self, server: Server, config: StoreConfig<'_>) -> Store {
-        let order = self.registry.free_orders[config.free_order](config.page);
+        let side = match server.side {
+            Side::Prefill => "prefill",
+            Side::Decode => "decode",
+        };
+        let stream = Stream::new(self.seed, &format!("free order, {side} {}", server.index));
+        let setup = FreeOrderSetup { page: config.page, stream };
+        let order = self.registry.free_orders[config.free_order](setup);
         let eviction = self.registry.evictions[config.eviction];
         let cache: Option<Box<dyn PrefixCache>> = self.registry.caches[config.cache](eviction);
         let pool = Pool::new(config.page, config.pages, order);

@@ -7,7 +7,7 @@ use super::admission::{Admission, Waiting};
 use super::event::Event;
 use super::handoff::Fact as Told;
 use super::request::Source;
-use super::store::Store;
+use super::store::{Store, split_taken};
 use crate::behaviour::{ChunkCut, DuplicateInsert};
 use crate::finding::{Mark, Metric};
 use crate::limits;
@@ -244,10 +244,9 @@ impl World<'_> {
         let priority = live.priority;
         let source = live.source.as_mut().expect("its pages are held");
         let full = source.done.pages_floor(page).index();
-        let matched = cache.insert(&source.keys[..full], &source.table[..full], priority).index();
+        let taken = cache.insert(&source.keys[..full], &source.table[..full], priority);
         let own = source.shared.min(full);
-        let duplicates = source.table[own..matched.max(own)].to_vec();
-        let kept = source.table[matched.max(own)..full].to_vec();
+        let (kept, duplicates) = split_taken(&source.table[own..full], &taken[own..]);
         let hit = cache.lookup(&source.keys[..full]);
         assert!(cache.lock(hit.anchor), "what was just inserted can be locked");
         if let Some(before) = source.anchor.replace(hit.anchor) {

@@ -127,3 +127,11 @@ impl Store {
         }
     }
 }
+
+/// Parts the pages of an insert into those that the cache took and those that it did not.
+pub(super) fn split_taken(pages: &[PageId], taken: &[bool]) -> (Vec<PageId>, Vec<PageId>) {
+    let (kept, duplicates): (Vec<_>, Vec<_>) =
+        pages.iter().zip(taken).partition(|&(_, &taken)| taken);
+    let ids = |pairs: Vec<(&PageId, &bool)>| pairs.into_iter().map(|(&page, _)| page).collect();
+    (ids(kept), ids(duplicates))
+}
