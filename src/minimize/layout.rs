@@ -47,6 +47,11 @@ enum Rounding {
     Down,
 }
 
+/// The scenario in a layout that is no larger, parts of pages rounded up.
+pub(super) fn scaled_up(scenario: &Scenario, layout: LayoutConfig) -> Scenario {
+    scaled(scenario, layout, Rounding::Up)
+}
+
 /// The scenario in another layout, with the same number of whole pages everywhere.
 fn scaled(scenario: &Scenario, layout: LayoutConfig, rounding: Rounding) -> Scenario {
     let mut scaled = Scenario { layout, ..scenario.clone() };

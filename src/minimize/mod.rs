@@ -19,6 +19,7 @@ use crate::scenario::Scenario;
 use crate::world::RunError;
 
 mod contents;
+mod detour;
 mod fields;
 mod layout;
 mod lengths;
@@ -83,21 +84,36 @@ pub fn minimize(
     let mut search = Search::new(written, goal, runs_max)?;
     let before = search.size();
     requests::drop_what_came_later(&mut search);
-    let mut is_fixed_point = false;
-    while !is_fixed_point && !search.is_used_up() {
-        let size = search.size();
-        requests::shrink(&mut search);
-        fields::switches_to_defaults(&mut search);
-        fields::to_simplest(&mut search);
-        layout::shrink(&mut search);
-        lengths::shrink(&mut search);
-        contents::simplify(&mut search);
-        times::simplify(&mut search);
-        fields::shrink(&mut search);
-        is_fixed_point = search.size() == size && !search.is_used_up();
-    }
+    descend(&mut search);
+    while detour(&mut search) {}
+    let is_fixed_point = !search.is_used_up();
     let (after, runs) = (search.size(), search.runs());
     Ok(Minimized { scenario: naming::named(search), before, after, runs, is_fixed_point })
+}
+
+/// Lets passes take turns until a whole round changes nothing.
+fn descend(search: &mut Search) {
+    let mut size = None;
+    while size != Some(search.size()) {
+        size = Some(search.size());
+        requests::shrink(search);
+        fields::switches_to_defaults(search);
+        fields::to_simplest(search);
+        layout::shrink(search);
+        lengths::shrink(search);
+        contents::simplify(search);
+        times::simplify(search);
+        fields::shrink(search);
+    }
+}
+
+/// Whether going down from another start has ended below the best.
+fn detour(search: &mut Search) -> bool {
+    detour::starts(search).into_iter().any(|start| {
+        let Some(mut other) = search.fork(start) else { return false };
+        descend(&mut other);
+        search.join(other)
+    })
 }
 
 /// The code of the earliest defect; where several are found at once, the first in the order of codes.

@@ -83,17 +83,38 @@ impl Search {
         if size >= self.size || self.is_used_up() {
             return false;
         }
-        self.runs += 1;
-        let Ok(run) = run(&candidate) else { return false };
-        if !self.shows(&run) {
-            return false;
-        }
-        self.runs += 1;
-        if run_again_differs(&candidate, &run) {
-            return false;
-        }
+        let Some(run) = self.try_run(&candidate) else { return false };
         (self.best, self.size, self.run) = (candidate, size, run);
         true
+    }
+
+    /// A search from `start` on, which may be larger than the best, if that shows the goal.
+    pub(super) fn fork(&mut self, mut start: Scenario) -> Option<Search> {
+        contents::number_anew(&mut start);
+        if start == self.best || self.is_used_up() {
+            return None;
+        }
+        let run = self.try_run(&start)?;
+        let (size, goal) = (Size::of(&start), self.goal.clone());
+        Some(Search { best: start, size, run, goal, runs: self.runs, runs_max: self.runs_max })
+    }
+
+    /// Takes what a fork has found if it is smaller.
+    pub(super) fn join(&mut self, fork: Search) -> bool {
+        self.runs = fork.runs;
+        let is_smaller = fork.size < self.size;
+        if is_smaller {
+            *self = fork;
+        }
+        is_smaller
+    }
+
+    /// The run of `candidate`, if it is valid, shows the goal and does so twice.
+    fn try_run(&mut self, candidate: &Scenario) -> Option<Run> {
+        self.runs += 1;
+        let run = run(candidate).ok().filter(|run| self.shows(run))?;
+        self.runs += 1;
+        (!run_again_differs(candidate, &run)).then_some(run)
     }
 
     /// Offers the best with other requests.

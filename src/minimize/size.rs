@@ -6,6 +6,7 @@ use std::sync::LazyLock;
 use serde::{Deserialize, Serialize};
 use toml::{Table, Value};
 
+use crate::behaviour::{Profile, SWITCHES};
 use crate::prompt::ContentId;
 use crate::scenario::{
     DecodeConfig, Fault, LayoutConfig, LinkConfig, Moment, PairingConfig, PrefillConfig,
@@ -21,12 +22,12 @@ pub struct Size {
     pub requests: u64,
     /// Tokens of all prompts and outputs.
     pub tokens: u64,
-    /// Switches that are not at their default, and one if a profile is named.
+    /// Switches that are not at their default, with those spelled out and any profile.
     pub switches: u64,
     /// Faults.
     pub faults: u64,
-    /// Fields that differ from the simplest scenario's: configuration, namespaces, priorities,
-    /// offsets, named outputs, the seed.
+    /// Fields that differ from the simplest scenario's: configuration but for the sizes of pools,
+    /// namespaces, priorities, offsets, named outputs, the seed.
     pub fields: u64,
     /// Runs of all prompts.
     pub runs: u64,
@@ -144,7 +145,7 @@ impl Size {
         };
         size.number(u128::from(scenario.seed));
         for field in unusual_fields(&Configuration::of(scenario).into_table()) {
-            size.fields += 1;
+            size.fields += u64::from(field.key != "pages");
             let magnitude = magnitude(&field.value);
             size.magnitude += magnitude;
             if field.is_time() {
@@ -193,12 +194,16 @@ impl Size {
     }
 }
 
-/// A switch that is spelled out although it says nothing new counts twice.
+/// Switches that are unusual, and those that are spelled out; a profile counts for more than any
+/// number of switches spelled out in its place.
 fn switches(scenario: &Scenario) -> u64 {
-    let profile = u64::from(scenario.profile != crate::behaviour::Profile::Sound);
-    let unusual = scenario.behaviours().unusual().len() as u64;
+    let profile = match scenario.profile {
+        Profile::Sound => 0,
+        Profile::Sglang0517 | Profile::Sglang0520 | Profile::Sglang0523 => SWITCHES.len() + 1,
+    };
+    let unusual = scenario.behaviours().unusual().len();
     let spelled = Table::try_from(scenario.behaviour).expect("switches have a TOML form");
-    profile + unusual + spelled.len() as u64
+    (profile + unusual + spelled.len()) as u64
 }
 
 fn magnitude(value: &Value) -> u128 {
