@@ -80,6 +80,24 @@ macro_rules! switches {
             pub fn over(self, base: Behaviours) -> Behaviours {
                 Behaviours { $($field: self.$field.unwrap_or(base.$field),)* }
             }
+
+            /// An override for every switch for which `pick` gives the number of a variant, asked
+            /// in the order of [`SWITCHES`].
+            pub fn draw(mut pick: impl FnMut(&'static SwitchInfo) -> Option<usize>) -> Overrides {
+                let mut switches = SWITCHES.iter();
+                Overrides { $($field: {
+                    let switch = switches.next().expect("there is an entry for every switch");
+                    pick(switch).map(|variant| $name::ALL[variant])
+                },)* }
+            }
+
+            /// Sets the switch of this name to its default, which is sound, whatever the profile
+            /// says. A name that no switch has changes nothing.
+            pub fn reset(&mut self, switch: &str) {
+                $(if switch == stringify!($field) {
+                    self.$field = Some($name::default());
+                })*
+            }
         }
 
         impl Behaviours {
@@ -359,6 +377,27 @@ mod tests {
         };
         assert_eq!(overrides.over(base), expected);
         assert_eq!(toml::to_string(&overrides).unwrap(), text);
+    }
+
+    #[test]
+    fn switches_are_drawn_in_order_and_reset_by_name() {
+        let mut drawn = Overrides::draw(|switch| (switch.name == "planner").then_some(1));
+        let expected =
+            Overrides { planner: Some(PlannerRevision::Indexed), ..Overrides::default() };
+        assert_eq!(drawn, expected);
+        drawn.reset("planner");
+        assert_eq!(drawn.over(Profile::Sglang0520.behaviours()).planner, PlannerRevision::Checked);
+        for (index, switch) in SWITCHES.iter().enumerate() {
+            let mut last = Overrides::draw(|asked| {
+                let at = SWITCHES.iter().position(|known| known.name == asked.name);
+                (at == Some(index)).then(|| asked.variants.len() - 1)
+            });
+            let variant = switch.variants[switch.variants.len() - 1].name;
+            let behaviours = last.over(Behaviours::default());
+            assert_eq!(behaviours.unusual(), [(switch.name, variant)]);
+            last.reset(switch.name);
+            assert_eq!(last.over(Behaviours::default()).unusual(), []);
+        }
     }
 
     #[test]

@@ -16,6 +16,7 @@ use crate::units::{RequestId, Tick, Tokens};
 
 pub mod expect;
 pub mod file;
+pub mod generate;
 pub mod lint;
 pub mod validate;
 
@@ -69,6 +70,13 @@ pub struct LayoutConfig {
     pub page_size: u32,
     /// Decode context-parallel ranks.
     pub ranks: u32,
+}
+
+impl LayoutConfig {
+    /// Tokens of a virtual page. Only for a layout within its bounds.
+    fn virtual_page(&self) -> u32 {
+        self.page_size * self.ranks
+    }
 }
 
 /// The prefill servers. Policies are named as the registry knows them.

@@ -1,0 +1,282 @@
+//! Scenarios drawn at random: one generator, fed by a random stream or by the bytes of a fuzzer.
+//!
+//! What is drawn is always valid: numbers are clamped, never rejected. From one scenario to the next
+//! whole features are switched off and the rest are weighted wildly differently (a *swarm*), since
+//! what always holds a little of everything never gets to the corners. Lengths lie near pages,
+//! virtual pages and their multiples, and pools are sized by the largest request, so that they are
+//! often nearly full.
+
+use crate::behaviour::{
+    Behaviours, ChunkCut, Overrides, Profile, Retraction, SWITCHES, SendSplit, SwitchInfo,
+};
+use crate::planner::pairing::KvPool;
+use crate::scenario::lint::lint;
+use crate::scenario::validate::{KnownPolicies, NO_CACHE};
+use crate::scenario::{
+    DecodeConfig, Fault, LayoutConfig, LinkConfig, Moment, PairingConfig, PrefillConfig, Scenario,
+    VERSION,
+};
+use crate::units::{RequestId, Tick};
+
+mod choices;
+mod demand;
+
+pub use choices::Choices;
+
+use demand::Demand;
+
+/// Rows of a page. The list begins with what shows most in few tokens.
+const PAGE_SIZES: &[u32] = &[2, 4, 1, 16, 2, 4, 8, 3, 64, 16, 32, 256];
+/// Ranks; a third is such that it divides no page size of a power of two.
+const RANKS: &[u32] = &[2, 1, 4, 3, 2, 8, 16];
+/// Pages of a pool that has room for everything; a larger one shows nothing more.
+const ROOMY_PAGES: u32 = 400;
+/// Durations of steps, copies and messages, in ticks: close together, so that they overlap.
+const DURATIONS: &[u64] = &[10, 1, 0, 3, 30, 100, 1_000];
+
+/// What a scenario is drawn for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Aim {
+    /// Any behaviour, sound or not.
+    Any,
+    /// Any behaviour, and then switch after switch to which the lint objects is set back, until it
+    /// has no objection left: what remains can have no defect, or the lint is wrong.
+    Sound,
+}
+
+/// Draws a valid scenario that names policies of `known`.
+pub fn generate(choices: &mut impl Choices, known: &KnownPolicies, aim: Aim) -> Scenario {
+    let layout = LayoutConfig { page_size: *choices.pick(PAGE_SIZES), ranks: *choices.pick(RANKS) };
+    let profile = match choices.chance(1, 2) {
+        true => *choices.pick(Profile::ALL),
+        false => Profile::Sound,
+    };
+    let behaviour = overrides(choices, aim);
+    let behaviours = behaviour.over(profile.behaviours());
+    let (workload, demand) = demand::draw(choices, layout);
+    let mut scenario = Scenario {
+        version: VERSION,
+        title: "generated".to_owned(),
+        seed: choices.below(1 << 16),
+        profile,
+        layout,
+        prefill: prefill(choices, known, layout, behaviours, &demand),
+        decode: decode(choices, known, layout, &demand),
+        link: link(choices, layout, behaviours, &demand),
+        pairing: pairing(choices, layout),
+        behaviour,
+        workload,
+        faults: faults(choices, demand.len()),
+        expect: None,
+    };
+    if profile.forbids_striped_decode_cache() && layout.ranks > 1 {
+        scenario.decode.cache = NO_CACHE.to_owned();
+    }
+    match aim {
+        Aim::Any => {}
+        Aim::Sound => repair(choices, &mut scenario),
+    }
+    scenario
+}
+
+/// Switches that differ from the profile: none, a few or most. What is repaired afterwards can be
+/// drawn more freely.
+fn overrides(choices: &mut impl Choices, aim: Aim) -> Overrides {
+    let weights: &[u64] = match aim {
+        Aim::Any => &[1, 0, 2, 4, 10],
+        Aim::Sound => &[6, 0, 2, 12, 20],
+    };
+    let weight = *choices.pick(weights);
+    let mut pick = |switch: &SwitchInfo| {
+        let is_unusual = choices.chance(weight, SWITCHES.len() as u64);
+        is_unusual.then(|| choices.within(0..=switch.variants.len() as u32 - 1) as usize)
+    };
+    Overrides::draw(&mut pick)
+}
+
+/// Sets switches back, one that the lint objects to after the other, until it has no objection.
+fn repair(choices: &mut impl Choices, scenario: &mut Scenario) {
+    loop {
+        let objections = lint(scenario);
+        if objections.is_empty() {
+            return;
+        }
+        scenario.behaviour.reset(choices.pick(&objections).switch);
+    }
+}
+
+fn prefill(
+    choices: &mut impl Choices,
+    known: &KnownPolicies,
+    layout: LayoutConfig,
+    behaviours: Behaviours,
+    demand: &[Demand],
+) -> PrefillConfig {
+    let pages = |one: &Demand| {
+        let computed = match behaviours.retraction {
+            Retraction::HostCopy => one.prompt,
+            Retraction::SendAgain => one.stored(),
+        };
+        computed.div_ceil(layout.page_size)
+    };
+    let needs: Vec<u32> = demand.iter().map(pages).collect();
+    PrefillConfig {
+        workers: workers(choices),
+        pages: pool_pages(choices, &needs),
+        cache: name(choices, known.caches.iter()),
+        eviction: name(choices, known.evictions.iter()),
+        free_order: name(choices, known.free_orders.iter()),
+        chunk_tokens: chunk_tokens(choices, layout, behaviours.chunk_cut, demand),
+        admission: name(choices, known.admissions.iter()),
+        step_ticks: *choices.pick(DURATIONS),
+        token_ticks: *choices.pick(&[1, 0, 20]),
+    }
+}
+
+/// A budget of whole virtual pages, of whole pages, of any size, or for all that there is.
+fn chunk_tokens(
+    choices: &mut impl Choices,
+    layout: LayoutConfig,
+    cut: ChunkCut,
+    demand: &[Demand],
+) -> u32 {
+    let longest = demand.iter().map(Demand::stored).max().unwrap_or(1);
+    let drawn = match choices.below(6) {
+        0 => layout.page_size * choices.within(1..=2 * layout.ranks),
+        1 => layout.virtual_page() * choices.within(1..=3),
+        2 => choices.within(1..=layout.virtual_page() + 1),
+        3 => choices.within(1..=longest),
+        4 => longest.next_multiple_of(layout.page_size) * choices.within(1..=3),
+        _ => layout.page_size,
+    };
+    match cut {
+        ChunkCut::PageBoundary => drawn.max(layout.page_size),
+        ChunkCut::ExactBudget => drawn,
+    }
+}
+
+fn decode(
+    choices: &mut impl Choices,
+    known: &KnownPolicies,
+    layout: LayoutConfig,
+    demand: &[Demand],
+) -> DecodeConfig {
+    let virtual_page = layout.virtual_page();
+    let reserved_tokens = *choices.pick(&[0, 1, layout.page_size, 0, virtual_page, 512]);
+    let pages = |one: &Demand| {
+        let at_start = one.prompt.next_multiple_of(virtual_page) + reserved_tokens;
+        at_start.max(one.stored()).div_ceil(virtual_page)
+    };
+    let needs: Vec<u32> = demand.iter().map(pages).collect();
+    DecodeConfig {
+        workers: workers(choices),
+        pages: pool_pages(choices, &needs),
+        cache: name(choices, known.caches.iter().rev()),
+        eviction: name(choices, known.evictions.iter()),
+        free_order: name(choices, known.free_orders.iter()),
+        reserved_tokens,
+        step_ticks: *choices.pick(DURATIONS),
+        request_ticks: *choices.pick(&[0, 1, 20]),
+        release_timeout_ticks: *choices.pick(&[10, 0, 1, 100, 10_000, 30_000_000]),
+    }
+}
+
+/// Pages of a pool by what each request needs at its largest: just enough for the largest one, a
+/// little more, enough for all, or, seldom, one too few.
+fn pool_pages(choices: &mut impl Choices, needs: &[u32]) -> u32 {
+    let largest = needs.iter().copied().max().unwrap_or(1);
+    let all: u32 = needs.iter().sum();
+    let roomy = all.min(ROOMY_PAGES).max(largest);
+    match choices.below(16) {
+        0..=2 => largest,
+        3 | 4 => largest + 1,
+        5..=8 => largest + choices.within(0..=largest),
+        9..=11 => choices.within(largest..=roomy),
+        12..=14 => roomy + choices.within(0..=4),
+        _ => largest.saturating_sub(1).max(1),
+    }
+}
+
+fn link(
+    choices: &mut impl Choices,
+    layout: LayoutConfig,
+    behaviours: Behaviours,
+    demand: &[Demand],
+) -> LinkConfig {
+    let longest = demand.iter().map(Demand::stored).max().unwrap_or(1);
+    let is_late = choices.chance(1, 3);
+    let pack_tokens = match choices.below(4) {
+        0 => LinkConfig::default().pack_tokens,
+        1 => layout.page_size * choices.within(1..=layout.ranks),
+        2 => choices.within(1..=layout.virtual_page()),
+        _ => choices.within(1..=longest),
+    };
+    LinkConfig {
+        copy_ticks: *choices.pick(&[6, 0, 1, 50, 500]),
+        bytes_per_tick: *choices.pick(&[70_272, 1_000_000_000, 25_000, 1_000]),
+        message_ticks: *choices.pick(DURATIONS),
+        delay_every: if is_late { choices.within(1..=4) } else { 0 },
+        delay_ticks: if is_late { *choices.pick(DURATIONS) } else { 0 },
+        pack_tokens: match behaviours.send_split {
+            SendSplit::Yes => pack_tokens.next_multiple_of(layout.page_size),
+            SendSplit::No => pack_tokens,
+        },
+        ..LinkConfig::default()
+    }
+}
+
+/// Peers that agree, and seldom one difference.
+fn pairing(choices: &mut impl Choices, layout: LayoutConfig) -> PairingConfig {
+    let mut pairing = PairingConfig::default();
+    if choices.chance(1, 24) {
+        match choices.below(6) {
+            0 => pairing.prefill_page_size = Some(layout.page_size + 1),
+            1 => pairing.prefill_attention_cp = 2,
+            2 => pairing.decode_pool = KvPool::Mha,
+            3 => pairing.prefill_entry_bytes = vec![1_153],
+            4 => pairing.prefill_ranks = layout.ranks + 1,
+            _ => {
+                pairing.prefill_ranks = layout.ranks;
+                pairing.prefill_rank = layout.ranks - 1;
+            }
+        }
+    }
+    pairing
+}
+
+/// Aborts at any moment: of none, some or nearly all requests, now and then of one twice.
+fn faults(choices: &mut impl Choices, requests: usize) -> Vec<Fault> {
+    const MOMENTS: &[Moment] = &[
+        Moment::Copying,
+        Moment::Reserved,
+        Moment::Prefilling,
+        Moment::Running,
+        Moment::Arrived,
+        Moment::Retracted,
+        Moment::Start,
+    ];
+    let weight = *choices.pick(&[0, 1, 0, 4, 7]);
+    let mut faults = Vec::new();
+    for request in (0..requests as u32).map(RequestId) {
+        while faults.len() < 2 * requests && choices.chance(weight, 8) {
+            let scale = *choices.pick(&[7, 1, 60, 600, 20_000]);
+            let after = Tick(choices.below(scale));
+            faults.push(Fault::Abort { request, after, when: *choices.pick(MOMENTS) });
+            if !choices.chance(1, 4) {
+                break;
+            }
+        }
+    }
+    faults
+}
+
+fn workers(choices: &mut impl Choices) -> u32 {
+    *choices.pick(&[1, 1, 2, 1, 3])
+}
+
+fn name<'a>(choices: &mut impl Choices, names: impl Iterator<Item = &'a String>) -> String {
+    choices.pick(&names.collect::<Vec<_>>()).to_string()
+}
+
+#[cfg(test)]
+mod tests;
