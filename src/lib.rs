@@ -13,6 +13,7 @@ pub mod explain;
 pub mod finding;
 pub mod layout;
 pub mod limits;
+pub mod minimize;
 pub mod oracle;
 pub mod planner;
 pub mod pool;

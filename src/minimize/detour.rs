@@ -1,0 +1,57 @@
+//! Detours: what no single step reaches, because two things must change at once.
+//!
+//! A detour begins at a scenario that differs from the best in its setting and may be larger, and
+//! goes down from there by the usual passes. Where it ends below the best, it was worth it.
+
+use super::layout;
+use super::search::Search;
+use crate::scenario::{LayoutConfig, Scenario, WorkloadConfig};
+use crate::units::Tick;
+
+/// Time for a request of small numbers to end before the next one arrives.
+const APART_TICKS: u64 = 1_000_000;
+
+/// Where detours begin.
+pub(super) fn starts(search: &Search) -> Vec<Scenario> {
+    let best = search.best();
+    let (apart, roomy) = (apart(best), roomy(best));
+    let mut list = vec![apart.clone(), roomy.clone(), self::roomy(&apart), page_chunks(&roomy)];
+    for (page_size, ranks) in [(1, 1), (2, 1), (1, 2), (2, 2)] {
+        let layout = LayoutConfig { page_size, ranks };
+        if page_size <= best.layout.page_size && ranks <= best.layout.ranks {
+            list.extend([&roomy, &self::roomy(&apart)].map(|from| layout::scaled_up(from, layout)));
+        }
+    }
+    list
+}
+
+/// Each request arrives when those before it have ended.
+fn apart(scenario: &Scenario) -> Scenario {
+    let mut apart = scenario.clone();
+    if let WorkloadConfig::Requests(list) = &mut apart.workload {
+        for (spec, number) in list.iter_mut().zip(0..) {
+            spec.at = Tick(number * APART_TICKS);
+        }
+    }
+    apart
+}
+
+/// Pools with room to spare on a single server of each kind.
+fn roomy(scenario: &Scenario) -> Scenario {
+    let mut roomy = scenario.clone();
+    for (workers, pages) in [
+        (&mut roomy.prefill.workers, &mut roomy.prefill.pages),
+        (&mut roomy.decode.workers, &mut roomy.decode.pages),
+    ] {
+        *workers = 1;
+        *pages = pages.saturating_mul(4);
+    }
+    roomy
+}
+
+/// Prefill computes a page a step.
+fn page_chunks(scenario: &Scenario) -> Scenario {
+    let mut chunks = scenario.clone();
+    chunks.prefill.chunk_tokens = scenario.layout.page_size;
+    chunks
+}

@@ -1,0 +1,131 @@
+//! From a scenario that shows a finding to the smallest one that still shows it.
+//!
+//! A *pass* offers candidates, each a smaller scenario by [`Size`]; the search takes one if it is
+//! valid and its run still has every code of the goal, twice with the same digest. Passes take turns
+//! until a whole round changes nothing, so the result is a fixed point: minimised again it stays as
+//! it is. Candidates depend on the scenario at hand alone, never on how it was reached.
+//!
+//! Contents, namespaces and priorities are numbered anew in each candidate, times become round, and
+//! title and expectation are made from the run, so that different scenarios that show one mistake
+//! tend to end as the same file.
+
+use std::collections::BTreeSet;
+use std::path::Path;
+
+use thiserror::Error;
+
+use crate::finding::{Code, Named, Run, Severity};
+use crate::scenario::Scenario;
+use crate::world::RunError;
+
+mod contents;
+mod detour;
+mod fields;
+mod layout;
+mod lengths;
+mod naming;
+mod requests;
+mod search;
+mod size;
+mod times;
+
+pub use size::Size;
+
+use search::Search;
+
+/// What the minimiser has found.
+#[derive(Clone, Debug)]
+pub struct Minimized {
+    /// The smallest scenario, with a title made from its finding and an `[expect]` of just what it
+    /// shows.
+    pub scenario: Scenario,
+    /// The input's size, its requests written out.
+    pub before: Size,
+    /// The result's size, never larger.
+    pub after: Size,
+    /// Runs used.
+    pub runs: u64,
+    /// Whether no pass has anything left to try; if not, the runs were used up before.
+    pub is_fixed_point: bool,
+}
+
+/// Why there is nothing to minimise.
+#[derive(Debug, Error)]
+pub enum MinimizeError {
+    /// The scenario cannot be run.
+    #[error(transparent)]
+    Run(#[from] RunError),
+    /// No code was asked for, and the scenario has no defect.
+    #[error("the scenario must have a defect, got none")]
+    NoDefect,
+    /// The scenario has not got what must stay.
+    #[error("the scenario must show {}, got no such finding", .0.name())]
+    NotFound(Code),
+    /// Two runs of the scenario differ.
+    #[error("two runs of the scenario must be equal, got two digests")]
+    NotDeterministic,
+}
+
+/// Makes `scenario` smaller while its run has a finding of every code of `goal`; an empty goal
+/// stands for the defect that is found first. At most `runs_max` runs are made, but for the two that
+/// look at the input. Trace paths start at `folder`.
+pub fn minimize(
+    scenario: &Scenario,
+    folder: &Path,
+    goal: &BTreeSet<Code>,
+    runs_max: u64,
+) -> Result<Minimized, MinimizeError> {
+    let run = crate::world::run(scenario, folder)?;
+    let goal = if goal.is_empty() { BTreeSet::from([first_defect(&run)?]) } else { goal.clone() };
+    if let Some(&absent) = goal.iter().find(|&&code| run.findings.count(code) == 0) {
+        return Err(MinimizeError::NotFound(absent));
+    }
+    let written = requests::write_out(scenario, folder).map_err(RunError::from)?;
+    let mut search = Search::new(written, goal, runs_max)?;
+    let before = search.size();
+    requests::drop_what_came_later(&mut search);
+    descend(&mut search);
+    while detour(&mut search) {}
+    let is_fixed_point = !search.is_used_up();
+    let (after, runs) = (search.size(), search.runs());
+    Ok(Minimized { scenario: naming::named(search), before, after, runs, is_fixed_point })
+}
+
+/// Lets passes take turns until a whole round changes nothing.
+fn descend(search: &mut Search) {
+    let mut size = None;
+    while size != Some(search.size()) {
+        size = Some(search.size());
+        requests::shrink(search);
+        fields::switches_to_defaults(search);
+        fields::to_simplest(search);
+        layout::shrink(search);
+        lengths::shrink(search);
+        contents::simplify(search);
+        times::simplify(search);
+        fields::shrink(search);
+    }
+}
+
+/// Whether going down from another start has ended below the best.
+fn detour(search: &mut Search) -> bool {
+    detour::starts(search).into_iter().any(|start| {
+        let Some(mut other) = search.fork(start) else { return false };
+        descend(&mut other);
+        search.join(other)
+    })
+}
+
+/// The code of the earliest defect; where several are found at once, the first in the order of codes.
+fn first_defect(run: &Run) -> Result<Code, MinimizeError> {
+    run.findings
+        .iter()
+        .filter(|(code, _)| code.severity() == Severity::Defect)
+        .filter_map(|(code, kept)| Some((kept.first.first()?.tick, code)))
+        .min()
+        .map(|(_, code)| code)
+        .ok_or(MinimizeError::NoDefect)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,149 @@
+//! The smallest scenario so far, and the one way to replace it.
+
+use std::collections::BTreeSet;
+use std::path::Path;
+
+use super::MinimizeError;
+use super::contents;
+use super::size::{Size, requests_of};
+use crate::finding::{Code, Run};
+use crate::scenario::{RequestSpec, Scenario, WorkloadConfig};
+use crate::world;
+
+/// A search for the smallest scenario that shows every code of the goal.
+pub(super) struct Search {
+    best: Scenario,
+    size: Size,
+    run: Run,
+    goal: BTreeSet<Code>,
+    runs: u64,
+    runs_max: u64,
+}
+
+impl Search {
+    /// A search from `scenario` on, whose requests are written out.
+    pub(super) fn new(
+        scenario: Scenario,
+        goal: BTreeSet<Code>,
+        runs_max: u64,
+    ) -> Result<Search, MinimizeError> {
+        let run = run(&scenario)?;
+        let (size, runs) = (Size::of(&scenario), 0);
+        let search = Search { best: scenario, size, run, goal, runs, runs_max };
+        if !search.shows(&search.run) || run_again_differs(&search.best, &search.run) {
+            return Err(MinimizeError::NotDeterministic);
+        }
+        Ok(search)
+    }
+
+    /// The smallest scenario so far.
+    pub(super) fn best(&self) -> &Scenario {
+        &self.best
+    }
+
+    /// The smallest scenario, for good.
+    pub(super) fn into_best(self) -> Scenario {
+        self.best
+    }
+
+    /// Its requests.
+    pub(super) fn requests(&self) -> &[RequestSpec] {
+        requests_of(&self.best)
+    }
+
+    /// Its size.
+    pub(super) fn size(&self) -> Size {
+        self.size
+    }
+
+    /// What its run left.
+    pub(super) fn run(&self) -> &Run {
+        &self.run
+    }
+
+    /// What must stay.
+    pub(super) fn goal(&self) -> &BTreeSet<Code> {
+        &self.goal
+    }
+
+    /// Runs made.
+    pub(super) fn runs(&self) -> u64 {
+        self.runs
+    }
+
+    /// Whether no run is left.
+    pub(super) fn is_used_up(&self) -> bool {
+        self.runs >= self.runs_max
+    }
+
+    /// Takes `candidate` in the place of the best if it is smaller, valid and shows the goal.
+    pub(super) fn offer(&mut self, mut candidate: Scenario) -> bool {
+        contents::number_anew(&mut candidate);
+        let size = Size::of(&candidate);
+        if size >= self.size || self.is_used_up() {
+            return false;
+        }
+        let Some(run) = self.try_run(&candidate) else { return false };
+        (self.best, self.size, self.run) = (candidate, size, run);
+        true
+    }
+
+    /// A search from `start` on, which may be larger than the best, if that shows the goal.
+    pub(super) fn fork(&mut self, mut start: Scenario) -> Option<Search> {
+        contents::number_anew(&mut start);
+        if start == self.best || self.is_used_up() {
+            return None;
+        }
+        let run = self.try_run(&start)?;
+        let (size, goal) = (Size::of(&start), self.goal.clone());
+        Some(Search { best: start, size, run, goal, runs: self.runs, runs_max: self.runs_max })
+    }
+
+    /// Takes what a fork has found if it is smaller.
+    pub(super) fn join(&mut self, fork: Search) -> bool {
+        self.runs = fork.runs;
+        let is_smaller = fork.size < self.size;
+        if is_smaller {
+            *self = fork;
+        }
+        is_smaller
+    }
+
+    /// The run of `candidate`, if it is valid, shows the goal and does so twice.
+    fn try_run(&mut self, candidate: &Scenario) -> Option<Run> {
+        self.runs += 1;
+        let run = run(candidate).ok().filter(|run| self.shows(run))?;
+        self.runs += 1;
+        (!run_again_differs(candidate, &run)).then_some(run)
+    }
+
+    /// Offers the best with other requests.
+    pub(super) fn offer_requests(&mut self, requests: Vec<RequestSpec>) -> bool {
+        let workload = WorkloadConfig::Requests(requests);
+        self.offer(Scenario { workload, ..self.best.clone() })
+    }
+
+    /// Offers the best with one request changed.
+    pub(super) fn offer_request(
+        &mut self,
+        index: usize,
+        change: impl FnOnce(&mut RequestSpec),
+    ) -> bool {
+        let mut requests = self.requests().to_vec();
+        change(&mut requests[index]);
+        self.offer_requests(requests)
+    }
+
+    fn shows(&self, run: &Run) -> bool {
+        self.goal.iter().all(|&code| run.findings.count(code) > 0)
+    }
+}
+
+/// Requests are written out, so there is no trace to be found in any folder.
+fn run(scenario: &Scenario) -> Result<Run, world::RunError> {
+    world::run(scenario, Path::new(""))
+}
+
+fn run_again_differs(scenario: &Scenario, first: &Run) -> bool {
+    run(scenario).map_or(true, |again| again.digest != first.digest)
+}
