@@ -144,11 +144,8 @@ impl World<'_> {
             |pages: Pages| u64::from(pages.0) * u64::from(self.layout.virtual_page().get());
         let each = u64::from(self.scenario.decode.reserved_tokens);
         let others = decode.running.len() as u64 + u64::from(decode.transferring);
-        let retracted: u64 = decode
-            .retracted
-            .iter()
-            .map(|&retracted| tokens(self.pages_to_resume(retracted)))
-            .sum();
+        let retracted: u64 =
+            decode.retracted.iter().map(|&retracted| tokens(self.pages_to_resume(retracted))).sum();
         let promised = each * (others + 1) + retracted;
         tokens(pages) + promised <= tokens(decode.store.room())
     }
