@@ -37,11 +37,16 @@ pub const TICKS_MAX: u64 = 1 << 40;
 pub const TOKEN_BYTES: RangeInclusive<u64> = 1..=2_811_000;
 /// Faults of one scenario.
 pub const FAULTS_MAX: usize = 100_000;
-/// Events of one run for every request, on top of [`EVENTS_FLOOR`]: a request of 120,000 tokens and
-/// 8,192-token chunks makes some 200 copies, its output a few thousand steps.
-pub const EVENTS_PER_REQUEST: u64 = 200_000;
 /// Events that any run may use.
-pub const EVENTS_FLOOR: u64 = 1_000_000;
+pub const EVENTS_FLOOR: u64 = 100_000;
+/// Events of one run for every request, and again for every output token, and for every page of its
+/// prompt on every rank. The largest need seen on real traces is 65 a request; retractions repeat a
+/// request's copies and steps, so the bounds are generous.
+pub const EVENTS_PER_REQUEST: u64 = 1_000;
+/// See [`EVENTS_PER_REQUEST`].
+pub const EVENTS_PER_OUTPUT_TOKEN: u64 = 16;
+/// See [`EVENTS_PER_REQUEST`].
+pub const EVENTS_PER_PROMPT_PAGE: u64 = 16;
 /// Findings of one code that a run keeps with their evidence; all are counted.
 pub const FINDINGS_KEPT: usize = 16;
 /// Runs of one sweep; a larger plan must be asked for twice.
@@ -51,3 +56,6 @@ pub const ATTEMPTS_MAX: u32 = 4;
 /// Runs that the minimiser may use unless told otherwise: scenarios of a fuzzer take a few hundred,
 /// long workloads some thousands.
 pub const MINIMIZE_RUNS: u64 = 20_000;
+/// Waiting requests among which an order of admission chooses, so that a long queue does not cost a
+/// lookup for each in every step. The real system gives up its order beyond as many.
+pub const ADMISSION_WINDOW: usize = 128;

@@ -1,11 +1,12 @@
 //! A prefix cache: which pages hold the KV of which prompt prefixes, and which of them may go.
 //!
-//! A cache of one page size maps sequences of [`PageKey`]s to pages. It owns the pages that it keeps;
+//! A cache of one page size maps sequences of [`PageKey`]s, from a prompt's first page on, to pages. It owns the pages that it keeps;
 //! pages on a locked path are *protected*, all others *evictable*. Like the pool it obeys: it does
 //! not ask whether somebody still reads a page that it is told to evict. A server without a cache has
 //! none (`Option<Box<dyn PrefixCache>>`). Namespaces need no care here, since keys of different
 //! namespaces never compare equal.
 
+pub mod block_hash;
 pub mod eviction;
 pub mod partial;
 pub mod radix;
@@ -15,8 +16,8 @@ use crate::units::{PageId, Pages};
 
 /// The place in a cache where a lookup ended; locking it protects everything above.
 ///
-/// An anchor that was locked stays valid until it is unlocked. Otherwise it dies with its place at an
-/// eviction, and is never taken for a newer place.
+/// An anchor that was locked stays valid until it is unlocked. Otherwise it dies at an eviction of
+/// its place or of something above, and is never taken for a newer place.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Anchor {
     slot: u32,
@@ -34,7 +35,7 @@ pub struct Hit {
 
 /// A cache of prompt prefixes in whole pages.
 pub trait PrefixCache: Send {
-    /// Finds the longest cached prefix of `keys` and marks it as used.
+    /// Finds the longest cached prefix of `keys`, and marks it as used where a lookup counts as use.
     fn lookup(&mut self, keys: &[PageKey]) -> Hit;
 
     /// Protects the pages up to `anchor` from eviction, once more for each call. False, and nothing
@@ -46,9 +47,10 @@ pub trait PrefixCache: Send {
     #[must_use]
     fn unlock(&mut self, anchor: Anchor) -> bool;
 
-    /// Stores `pages` under `keys` (equally many) and returns how many were there already. The
-    /// cache keeps its own pages for those, and the given ones stay with the caller. It takes the rest.
-    fn insert(&mut self, keys: &[PageKey], pages: &[PageId], priority: i64) -> Pages;
+    /// Stores `pages` under `keys` (equally many) and returns of each page whether the cache took it.
+    /// Where it has a page already it keeps its own, and the given one stays with the caller.
+    /// Afterwards all of `keys` are cached.
+    fn insert(&mut self, keys: &[PageKey], pages: &[PageId], priority: i64) -> Vec<bool>;
 
     /// Drops unprotected pages, at least `wanted` if there are as many. Returns them in the order of
     /// dropping, grouped as they went.

@@ -252,7 +252,7 @@ impl PrefixCache for RadixCache {
         true
     }
 
-    fn insert(&mut self, keys: &[PageKey], pages: &[PageId], priority: i64) -> Pages {
+    fn insert(&mut self, keys: &[PageKey], pages: &[PageId], priority: i64) -> Vec<bool> {
         assert_eq!(keys.len(), pages.len(), "an insert names a page for each key");
         let (parent, matched) = self.walk(keys, |usage| {
             usage.hits += 1;
@@ -275,7 +275,7 @@ impl PrefixCache for RadixCache {
             });
             self.evictable += Pages::of(&pages[matched..]);
         }
-        Pages::of(&pages[..matched])
+        (0..keys.len()).map(|ordinal| ordinal >= matched).collect()
     }
 
     fn evict(&mut self, wanted: Pages) -> Vec<Vec<PageId>> {

@@ -119,8 +119,9 @@ impl Replay {
             Op::Insert { key, rows, priority, matched, evictable, protected } => {
                 let keys = self.keys(key)?;
                 let pages = self.pages(rows, keys.len())?;
-                let present = self.cache.insert(&keys, &pages, *priority);
-                *matched = self.tokens(present);
+                let taken = self.cache.insert(&keys, &pages, *priority);
+                let present: Vec<bool> = taken.into_iter().filter(|taken| !taken).collect();
+                *matched = self.tokens(Pages::of(&present));
                 (evictable, protected)
             }
             Op::Lock { key, lock, matched, evictable, protected } => {

@@ -40,7 +40,7 @@ pub(super) fn number_anew(scenario: &mut Scenario) {
         spec.priority = priorities[&spec.priority];
         for run in &mut spec.prompt {
             let first = uses[&run.content].first_offset.unwrap_or_default();
-            run.offset = run.offset - first;
+            run.offset -= first;
             run.content = number(run.content);
         }
         spec.output_content = spec.output_content.filter(|output| uses[output].count > 1);

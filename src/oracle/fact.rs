@@ -2,6 +2,7 @@
 //!
 //! The simulation states what it did; it never says whether that was right.
 
+use std::fmt;
 use std::hash::{Hash, Hasher};
 use std::rc::Rc;
 
@@ -26,6 +27,16 @@ pub struct Server {
     pub side: Side,
     /// Its number among its kind.
     pub index: u32,
+}
+
+impl fmt::Display for Server {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let side = match self.side {
+            Side::Prefill => "prefill",
+            Side::Decode => "decode",
+        };
+        write!(f, "{side} server {}", self.index)
+    }
 }
 
 /// How a request ended.

@@ -80,6 +80,18 @@ pub struct Oracle {
     rows_judged: u64,
 }
 
+/// What a server has when all is over.
+pub struct Remains {
+    /// Which server.
+    pub server: Server,
+    /// Its allocator's free pages, as often as they are on its lists.
+    pub free: Vec<PageId>,
+    /// Its cache's pages.
+    pub cached: Vec<PageId>,
+    /// How many of those are locked.
+    pub protected: Pages,
+}
+
 /// What the oracle has found when all is over.
 pub struct Judgement {
     /// What went wrong.
@@ -160,38 +172,39 @@ impl Oracle {
         self.chances.add(chance, 1);
     }
 
-    /// The end of everything: `books` are each server's protected pages at rest.
-    pub fn close(
-        mut self,
-        tick: Tick,
-        protected: &[(Server, Pages)],
-        cut_short: bool,
-    ) -> Judgement {
+    /// The end of everything, with what each server then has.
+    pub fn close(mut self, tick: Tick, remains: &[Remains], cut_short: bool) -> Judgement {
         let open: Vec<RequestId> = self.progress.open().iter().copied().collect();
         let why = if cut_short { "the event bound was reached" } else { "nothing left to happen" };
         for &request in &open {
             self.find(tick, Code::StallNoProgress, Some(request), None, "an end", why);
         }
-        let mut leaked = Vec::new();
-        for (server, ledger) in &self.ledgers {
-            let of_ended =
-                ledger.held().filter(|(_, request)| open.binary_search(request).is_err());
-            leaked.extend(of_ended.map(|(page, request)| (*server, page, request)));
-        }
-        for (server, page, request) in leaked {
-            let found = format!("page {page} of {server:?} is still held");
-            let expected = "no page held after the end";
-            self.find(tick, Code::PageLeaked, Some(request), None, expected, &found);
-        }
-        for &(server, pages) in protected {
+        for server in remains {
             self.chances.add(Chance::Checks, 1);
-            if open.is_empty() && pages > Pages(0) {
-                let found = format!("{pages} pages of {server:?} are still locked");
-                self.find(tick, Code::CountDrift, None, None, "no lock after the end", &found);
-            }
+            self.close_server(tick, server, &open);
         }
         let Oracle { findings, chances, rows_judged, .. } = self;
         Judgement { findings, chances, rows_judged }
+    }
+
+    /// Scans one server's pages in full: nothing is held for a request that has ended, nothing is
+    /// locked when all have, and the lists of pool and cache are those of the ledger.
+    fn close_server(&mut self, tick: Tick, remains: &Remains, open: &[RequestId]) {
+        let Remains { server, ref free, ref cached, protected } = *remains;
+        let ledger = &self.ledgers[&server];
+        let leaked: Vec<_> =
+            ledger.held().filter(|(_, request)| open.binary_search(request).is_err()).collect();
+        let disagreement = ledger.scan(free, cached);
+        for (page, request) in leaked {
+            let found = format!("page {page} of {server} is still held");
+            let expected = "no page held after the end";
+            self.find(tick, Code::PageLeaked, Some(request), None, expected, &found);
+        }
+        self.report(tick, None, None, disagreement);
+        if open.is_empty() && protected > Pages(0) {
+            let found = format!("{protected} pages of {server} are still locked");
+            self.find(tick, Code::CountDrift, None, None, "no lock after the end", &found);
+        }
     }
 
     fn ledger(&mut self, server: Server) -> &mut Ledger {

@@ -220,6 +220,30 @@ impl Ledger {
         ))
     }
 
+    /// Compares the free list and the cache's pages with the ledger, page by page.
+    pub(super) fn scan(&self, free: &[PageId], cached: &[PageId]) -> Option<Violation> {
+        let count = |pages: &[PageId]| {
+            let mut counts = vec![0_u32; self.lines.len()];
+            for page in pages {
+                counts[page.index()] += 1;
+            }
+            counts
+        };
+        let (free, cached) = (count(free), count(cached));
+        (1..self.lines.len()).find_map(|page| {
+            let owner = self.lines[page].owner;
+            let expected = (u32::from(owner == Owner::Free), u32::from(owner == Owner::Cache));
+            let found = (free[page], cached[page]);
+            (found != expected).then(|| {
+                Violation::new(
+                    Code::CountDrift,
+                    format!("page {page}, which belongs to {}, listed so", describe(owner)),
+                    format!("{} times in the free list, {} times in the cache", found.0, found.1),
+                )
+            })
+        })
+    }
+
     /// Pages still held by requests, at the end of everything.
     pub(super) fn held(&self) -> impl Iterator<Item = (PageId, RequestId)> {
         (0..).zip(&self.lines).filter_map(|(page, line)| match line.owner {
@@ -278,6 +302,17 @@ mod tests {
         ledger.take(PAGE, B, Pages(0));
         ledger.copy_queued(&[PAGE]);
         assert_eq!(codes(ledger.free(PAGE, Holder::Request(B))), [Code::PageFreedInFlight]);
+    }
+
+    #[test]
+    fn the_scan_finds_a_balanced_sum_of_wrong_pages() {
+        let mut ledger = Ledger::new(Pages(3));
+        ledger.take(PAGE, A, Pages(0));
+        ledger.cache(PAGE, A);
+        assert!(ledger.scan(&[PageId(2), PageId(3)], &[PAGE]).is_none());
+        // As many pages as there should be, but one twice and one lost.
+        assert_eq!(codes(ledger.scan(&[PageId(2), PageId(2)], &[PAGE])), [Code::CountDrift]);
+        assert_eq!(codes(ledger.scan(&[PageId(2), PageId(3)], &[PageId(2)])), [Code::CountDrift]);
     }
 
     #[test]

@@ -70,7 +70,7 @@ impl Pool {
         self.free.ready() + self.free.waiting()
     }
 
-    /// Every free page: the list in its order, then the staged pages.
+    /// Every free page: the list, in its order if it has one, then the staged pages.
     pub fn free_pages(&self) -> impl Iterator<Item = PageId> + '_ {
         self.free.pages()
     }
@@ -95,7 +95,7 @@ impl Pool {
         Ok(lengths.iter().map(|length| opens(length).then(|| taken.next()).flatten()).collect())
     }
 
-    /// Takes whole pages from the front of the list.
+    /// Takes whole pages.
     pub fn alloc(&mut self, pages: Pages) -> Result<Vec<PageId>, Short> {
         self.take(u64::from(pages.0), u64::from(pages.0))
     }

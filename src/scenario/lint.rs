@@ -282,14 +282,19 @@ fn source_offset(facts: &Facts) -> Option<Objection> {
 
 fn early_send(facts: &Facts) -> Option<Objection> {
     let early = facts.behaviours.early_send;
-    let reason = match early {
+    let (acts, reason) = match early {
         EarlySend::Off | EarlySend::SettledCut | EarlySend::SettledSkipped => return None,
-        EarlySend::Launched => "rows can be sent before the step that computes them has ended",
-        EarlySend::SettledRestDropped => {
-            "after a cached prefix went out early, the rest of the prompt is never sent"
-        }
+        // To a later chunk, the chunks before it are a prefix, too.
+        EarlySend::Launched => (
+            facts.prefill_hits || !facts.one_chunk,
+            "rows can be sent before the step that computes them has ended",
+        ),
+        EarlySend::SettledRestDropped => (
+            facts.prefill_hits,
+            "after a cached prefix went out early, the rest of the prompt is never sent",
+        ),
     };
-    object("early_send", early.name(), facts.prefill_hits, reason)
+    object("early_send", early.name(), acts, reason)
 }
 
 fn empty_last(facts: &Facts) -> Option<Objection> {

@@ -221,7 +221,7 @@ pub(crate) fn strategy() -> impl Strategy<Value = Scenario> {
 pub(crate) fn known() -> validate::KnownPolicies {
     let names = |list: &[&str]| list.iter().map(|&name| name.to_owned()).collect();
     validate::KnownPolicies {
-        caches: names(&["radix", "none"]),
+        caches: names(&["block_hash", "radix", "none"]),
         evictions: names(&["lru", "priority"]),
         free_orders: names(&["sorted", "stack"]),
         admissions: names(&["first_come"]),

@@ -46,6 +46,12 @@ pub struct Invalid {
 /// The name of the cache that keeps nothing.
 pub const NO_CACHE: &str = "none";
 
+/// The name of the cache by block hashes, whose queue is its only order of eviction.
+pub const BLOCK_HASH: &str = "block_hash";
+
+/// The eviction policy that this queue is.
+const LRU: &str = "lru";
+
 /// Refuses a scenario with the first field that is out of its bounds.
 pub fn validate(scenario: &Scenario, known: &KnownPolicies) -> Result<(), Invalid> {
     exactly("version", scenario.version, VERSION)?;
@@ -84,7 +90,7 @@ fn prefill(
     within("prefill.workers", config.workers, &limits::WORKERS)?;
     pool("prefill.pages", config.pages, layout.page().get())?;
     one_of("prefill.cache", &config.cache, &known.caches)?;
-    one_of("prefill.eviction", &config.eviction, &known.evictions)?;
+    eviction("prefill.eviction", &config.eviction, &config.cache, known)?;
     one_of("prefill.free_order", &config.free_order, &known.free_orders)?;
     one_of("prefill.admission", &config.admission, &known.admissions)?;
     // A budget below the alignment it is cut to would never let a token through.
@@ -108,7 +114,7 @@ fn decode(
     within("decode.workers", config.workers, &limits::WORKERS)?;
     pool("decode.pages", config.pages, layout.virtual_page().get())?;
     one_of("decode.cache", &config.cache, &known.caches)?;
-    one_of("decode.eviction", &config.eviction, &known.evictions)?;
+    eviction("decode.eviction", &config.eviction, &config.cache, known)?;
     one_of("decode.free_order", &config.free_order, &known.free_orders)?;
     if scenario.profile.forbids_striped_decode_cache()
         && layout.ranks() > 1
@@ -350,6 +356,15 @@ fn exactly<T: PartialEq + Display>(path: &str, value: T, only: T) -> Result<(), 
     Err(invalid(path, only, value))
 }
 
+fn eviction(path: &str, name: &str, cache: &str, known: &KnownPolicies) -> Result<(), Invalid> {
+    one_of(path, name, &known.evictions)?;
+    if cache == BLOCK_HASH && name != LRU {
+        let wanted = format!("\"{LRU}\", the only order of the cache \"{BLOCK_HASH}\"");
+        return Err(invalid(path, wanted, format!("\"{name}\"")));
+    }
+    Ok(())
+}
+
 fn one_of(path: &str, name: &str, known: &BTreeSet<String>) -> Result<(), Invalid> {
     if known.contains(name) {
         return Ok(());
@@ -391,6 +406,18 @@ mod tests {
     }
 
     #[test]
+    fn a_cache_with_one_order_of_eviction_refuses_the_others() {
+        let refuses = "eviction: must be \"lru\", the only order of the cache \"block_hash\", got \
+            \"priority\"";
+        for side in ["prefill", "decode"] {
+            let [cache, lru, priority] = ["cache=block_hash", "eviction=lru", "eviction=priority"]
+                .map(|assignment| format!("{side}.{assignment}"));
+            assert_eq!(refused(&small(), &[&cache, &lru]), "valid");
+            assert_eq!(refused(&small(), &[&cache, &priority]), format!("{side}.{refuses}"));
+        }
+    }
+
+    #[test]
     fn what_is_out_of_bounds_is_refused_with_path_range_and_value() {
         for (assignment, expected) in [
             ("title=\"a\\nb\"", "title: must be one line, got several"),
@@ -401,7 +428,10 @@ mod tests {
             ("prefill.workers=0", "prefill.workers: must be 1 to 64, got 0"),
             ("prefill.pages=0", "prefill.pages: must be 1 to 16777216, got 0"),
             ("prefill.pages=16777217", "prefill.pages: must be 1 to 16777216, got 16777217"),
-            ("prefill.cache=trie", "prefill.cache: must be one of none, radix, got \"trie\""),
+            (
+                "prefill.cache=trie",
+                "prefill.cache: must be one of block_hash, none, radix, got \"trie\"",
+            ),
             ("prefill.eviction=x", "prefill.eviction: must be one of lru, priority, got \"x\""),
             ("prefill.free_order=x", "prefill.free_order: must be one of sorted, stack, got \"x\""),
             ("prefill.admission=x", "prefill.admission: must be one of first_come, got \"x\""),
@@ -417,7 +447,10 @@ mod tests {
             ),
             ("decode.workers=65", "decode.workers: must be 1 to 64, got 65"),
             ("decode.pages=0", "decode.pages: must be 1 to 16777216, got 0"),
-            ("decode.cache=trie", "decode.cache: must be one of none, radix, got \"trie\""),
+            (
+                "decode.cache=trie",
+                "decode.cache: must be one of block_hash, none, radix, got \"trie\"",
+            ),
             ("decode.eviction=x", "decode.eviction: must be one of lru, priority, got \"x\""),
             ("decode.free_order=x", "decode.free_order: must be one of sorted, stack, got \"x\""),
             ("decode.step_ticks=1099511627777", "decode.step_ticks: must be 0 to 1099511627776,"),

@@ -5,8 +5,8 @@ use std::collections::VecDeque;
 use super::World;
 use super::event::Event;
 use super::handoff::{Fact as Told, Handoff, Stage};
-use super::request::{Place, Target};
-use super::store::Store;
+use super::request::{Destination, Place, Target};
+use super::store::{Store, split_taken};
 use crate::behaviour::{
     DecodeMatchUnit, DecodePrefixCut, DecodeReservation, LockOnMatch, NextStepDemand, Retraction,
 };
@@ -37,6 +37,8 @@ pub(super) struct Decode {
 /// What a prompt finds in the decode cache.
 struct Match {
     target: Target,
+    /// What prefill will be told that decode has, S.
+    prefix: Tokens,
     /// Tokens in whole pages of the tree.
     matched: Tokens,
     /// Tokens as reported, perhaps finer.
@@ -76,13 +78,8 @@ impl World<'_> {
         let virtual_page = self.layout.virtual_page();
         let decode = &mut self.decodes[live.decode];
         let mut found = Match {
-            target: Target {
-                anchor: None,
-                table: Vec::new(),
-                shared: 0,
-                prefix: Tokens(0),
-                stored: live.length,
-            },
+            target: Target { anchor: None, table: Vec::new(), shared: 0, stored: live.length },
+            prefix: Tokens(0),
             matched: Tokens(0),
             reported: Tokens(0),
             partial: None,
@@ -110,7 +107,7 @@ impl World<'_> {
             };
             found.partial = Some(page);
         }
-        found.target.prefix = match self.switches.decode_prefix_cut {
+        found.prefix = match self.switches.decode_prefix_cut {
             DecodePrefixCut::VirtualPage => found.reported.floor_to(virtual_page),
             DecodePrefixCut::PhysicalPage => found.reported.floor_to(self.layout.page()),
             DecodePrefixCut::None => found.reported,
@@ -134,20 +131,21 @@ impl World<'_> {
         }
     }
 
-    /// Whether `pages` more can be promised on server `index`, all in tokens: what is free or
-    /// evictable, less what running, arriving and retracted requests are promised.
+    /// Whether `pages` more can be promised to `request` on server `index`, all in tokens: what is
+    /// free or evictable, less what running, arriving and retracted requests are promised. A
+    /// retracted request is the first of those: it asks for its pages only, or it would wait for
+    /// ever for what is kept back for others that wait behind it.
     fn can_promise(&self, index: usize, request: RequestId, pages: Pages) -> bool {
         let decode = &self.decodes[index];
+        if self.live(request).place == Place::Retracted {
+            return pages <= decode.store.room();
+        }
         let tokens =
             |pages: Pages| u64::from(pages.0) * u64::from(self.layout.virtual_page().get());
         let each = u64::from(self.scenario.decode.reserved_tokens);
         let others = decode.running.len() as u64 + u64::from(decode.transferring);
-        let retracted: u64 = decode
-            .retracted
-            .iter()
-            .filter(|&&retracted| retracted != request)
-            .map(|&retracted| tokens(self.pages_to_resume(retracted)))
-            .sum();
+        let retracted: u64 =
+            decode.retracted.iter().map(|&retracted| tokens(self.pages_to_resume(retracted))).sum();
         let promised = each * (others + 1) + retracted;
         tokens(pages) + promised <= tokens(decode.store.room())
     }
@@ -191,13 +189,13 @@ impl World<'_> {
             length,
             room: length,
             matched: found.matched,
-            prefix: found.target.prefix,
+            prefix: found.prefix,
             pages: &pages,
         };
         self.log.tell(&fact, &store.memory);
         store.taken(&mut self.log, request, Pages::of(&found.target.table), &pages);
         store.books(&mut self.log);
-        let copied_up_to = found.reported.min(found.target.prefix);
+        let copied_up_to = found.reported.min(found.prefix);
         let partial = found.partial.filter(|_| copied_up_to > found.matched);
         let mut target = found.target;
         target.table.extend(pages);
@@ -205,7 +203,10 @@ impl World<'_> {
         if let (Some(from), Some(into)) = (partial, into) {
             self.copy_within_page(request, from, into, found.matched, copied_up_to);
         }
+        let first = found.prefix.pages_floor(self.layout.virtual_page()).index();
+        let pages = target.table.iter().skip(first).copied().collect();
         let live = self.live_mut(request);
+        live.destination = Destination { prefix: found.prefix, pages };
         live.target = Some(target);
         live.place = Place::Transferring;
         self.decodes[index].transferring += 1;
@@ -247,10 +248,10 @@ impl World<'_> {
             self.log.mark(Mark::HitUnaligned);
             self.log.count(Metric::DecodeHitsUnaligned, 1);
         }
-        if found.target.prefix == live.length {
+        if found.prefix == live.length {
             self.log.mark(Mark::HitFull);
         }
-        if found.target.prefix > found.reported {
+        if found.prefix > found.reported {
             self.log.mark(Mark::PrefixPadded);
         }
         if found.target.shared > 0 {
@@ -326,7 +327,7 @@ impl World<'_> {
                 }
             }
         }
-        live.target = Some(Target { anchor: None, table: pages, shared: 0, prefix: none, stored });
+        live.target = Some(Target { anchor: None, table: pages, shared: 0, stored });
         live.place = Place::Running;
         self.decodes[index].running.push(request);
         true
@@ -465,17 +466,20 @@ impl World<'_> {
         if let Some(cache) = &mut decode.store.cache {
             let full = stored.pages_floor(virtual_page).index().min(table.len());
             let keys = text.page_keys(virtual_page, stored);
-            let matched = cache.insert(&keys[..full], &table[..full], priority).index();
-            let kept = &table[matched.min(full)..full];
+            let taken = cache.insert(&keys[..full], &table[..full], priority);
             if let Some(partial) = &mut decode.partial {
-                for (ordinal, &page) in (0..).zip(table).skip(matched).take(kept.len()) {
-                    partial.add(&text, Pages(ordinal), page);
+                let pages = (0..).map(Pages).zip(table).zip(&taken);
+                for ((ordinal, &page), _) in pages.filter(|&(_, &taken)| taken) {
+                    partial.add(&text, ordinal, page);
                 }
             }
-            returned = table[shared.min(matched)..matched].to_vec();
+            let own = shared.min(full);
+            returned = split_taken(&table[own..full], &taken[own..]).1;
             returned.extend(&table[full.max(shared)..]);
+            // Without a lock on its match, even pages that were shared may be the cache's no more.
+            let (kept, _) = split_taken(&table[..full], &taken);
             if !kept.is_empty() {
-                let fact = Fact::Cached { server: decode.store.server, request, pages: kept };
+                let fact = Fact::Cached { server: decode.store.server, request, pages: &kept };
                 self.log.tell(&fact, &decode.store.memory);
             }
         }

@@ -6,10 +6,10 @@ use std::hash::{Hash, Hasher};
 use siphasher::sip::SipHasher13;
 
 use crate::finding::{Chance, Mark, Metric, Run, Tally};
-use crate::oracle::Oracle;
-use crate::oracle::fact::{Fact, Server};
+use crate::oracle::fact::Fact;
+use crate::oracle::{Oracle, Remains};
 use crate::pool::memory::Memory;
-use crate::units::{Pages, Tick};
+use crate::units::Tick;
 
 /// A hasher of fixed width and byte order, so that digests agree between machines.
 struct Digest(SipHasher13);
@@ -85,9 +85,9 @@ impl Log {
         *self.decode_hit_lengths.entry(tokens).or_default() += 1;
     }
 
-    /// The end of the run; `protected` are each server's locked pages.
-    pub(super) fn close(mut self, protected: &[(Server, Pages)], cut_short: bool) -> Run {
-        let judgement = self.oracle.close(self.now, protected, cut_short);
+    /// The end of the run, with what each server then has.
+    pub(super) fn close(mut self, remains: &[Remains], cut_short: bool) -> Run {
+        let judgement = self.oracle.close(self.now, remains, cut_short);
         self.metrics.add(Metric::RowsJudged, judgement.rows_judged);
         for (code, kept) in judgement.findings.iter() {
             (code, kept.count).hash(&mut self.digest);

@@ -42,6 +42,7 @@ use crate::planner::Planner;
 use crate::planner::pairing::{self, Endpoint, PairingRefusal};
 use crate::pool::Pool;
 use crate::prompt::{Chains, Run as ContentRun};
+use crate::rng::Stream;
 use crate::scenario::{Fault, Moment, Scenario};
 use crate::units::{PageSize, Pages, Rank, RequestId, Tick, Tokens};
 use crate::workload::{self, Request, WorkloadError};
@@ -58,7 +59,7 @@ mod request;
 mod store;
 mod transfer;
 
-pub use registry::Registry;
+pub use registry::{FreeOrderSetup, Registry};
 
 use decode::Decode;
 use event::{Event, Queue};
@@ -66,7 +67,7 @@ use handoff::Fact as Told;
 use link::{Copy, Link};
 use log::Log;
 use prefill::Prefill;
-use request::{Live, Place};
+use request::{Destination, Live, Place};
 use store::Store;
 
 /// Why a scenario could not be run.
@@ -114,8 +115,9 @@ struct World<'a> {
     queue: Queue,
     /// Requests that have arrived.
     arrived: u32,
-    /// Events so far.
+    /// Events so far, and how many there may be.
     events: u64,
+    events_max: u64,
     log: Log,
 }
 
@@ -139,7 +141,7 @@ impl<'a> World<'a> {
         let prefill_servers = servers(Side::Prefill, scenario.prefill.workers);
         let decode_servers = servers(Side::Decode, scenario.decode.workers);
         let oracle = Oracle::new(terms, prefill_servers.clone().chain(decode_servers.clone()));
-        let make = Make { registry, switches, layout };
+        let make = Make { registry, switches, layout, seed: scenario.seed };
         let links = scenario.prefill.workers * scenario.decode.workers;
         World {
             scenario,
@@ -158,6 +160,7 @@ impl<'a> World<'a> {
             queue: Queue::default(),
             arrived: 0,
             events: 0,
+            events_max: events_max(requests, layout),
             log: Log::new(oracle),
         }
     }
@@ -176,14 +179,9 @@ impl<'a> World<'a> {
         }
     }
 
-    /// Events that a run may use.
-    fn events_max(&self) -> u64 {
-        limits::EVENTS_FLOOR + limits::EVENTS_PER_REQUEST * self.requests.len() as u64
-    }
-
     /// Lets the next event happen. False if there is none, or no more may happen.
     fn step(&mut self) -> bool {
-        if self.events == self.events_max() {
+        if self.events == self.events_max {
             return false;
         }
         let Some((tick, event)) = self.queue.next() else { return false };
@@ -217,12 +215,12 @@ impl<'a> World<'a> {
     }
 
     fn close(mut self) -> Run {
-        let cut_short = self.events == self.events_max();
+        let cut_short = self.events == self.events_max;
         self.log.count(Metric::Events, self.events);
         let stores = self.prefills.iter().map(|prefill| &prefill.store);
         let stores = stores.chain(self.decodes.iter().map(|decode| &decode.store));
-        let protected: Vec<_> = stores.map(|store| (store.server, store.protected())).collect();
-        self.log.close(&protected, cut_short)
+        let remains: Vec<_> = stores.map(Store::remains).collect();
+        self.log.close(&remains, cut_short)
     }
 
     /// Lets every server whose situation has changed look for work.
@@ -285,6 +283,7 @@ impl<'a> World<'a> {
             handoff: self.new_handoff(),
             source: None,
             target: None,
+            destination: Destination::default(),
             host: None,
         };
         let decode = live.decode;
@@ -464,16 +463,34 @@ impl<'a> World<'a> {
     }
 }
 
+/// Events that a run of `requests` may use.
+fn events_max(requests: &[Request], layout: Layout) -> u64 {
+    let of_request = |request: &Request| {
+        let pages = u64::from(request.prompt_len().pages_ceil(layout.page()).0);
+        limits::EVENTS_PER_REQUEST
+            + limits::EVENTS_PER_OUTPUT_TOKEN * u64::from(request.output.0)
+            + limits::EVENTS_PER_PROMPT_PAGE * pages * u64::from(layout.ranks())
+    };
+    limits::EVENTS_FLOOR + requests.iter().map(of_request).sum::<u64>()
+}
+
 /// Makes servers.
 struct Make<'a> {
     registry: &'a Registry,
     switches: Behaviours,
     layout: Layout,
+    seed: u64,
 }
 
 impl Make<'_> {
     fn store(&self, server: Server, config: StoreConfig<'_>) -> Store {
-        let order = self.registry.free_orders[config.free_order](config.page);
+        let side = match server.side {
+            Side::Prefill => "prefill",
+            Side::Decode => "decode",
+        };
+        let stream = Stream::new(self.seed, &format!("free order, {side} {}", server.index));
+        let setup = FreeOrderSetup { page: config.page, stream };
+        let order = self.registry.free_orders[config.free_order](setup);
         let eviction = self.registry.evictions[config.eviction];
         let cache: Option<Box<dyn PrefixCache>> = self.registry.caches[config.cache](eviction);
         let pool = Pool::new(config.page, config.pages, order);

@@ -7,9 +7,10 @@ use super::admission::{Admission, Waiting};
 use super::event::Event;
 use super::handoff::Fact as Told;
 use super::request::Source;
-use super::store::Store;
+use super::store::{Store, split_taken};
 use crate::behaviour::{ChunkCut, DuplicateInsert};
 use crate::finding::{Mark, Metric};
+use crate::limits;
 use crate::oracle::fact::{Fact, Holder};
 use crate::pool::Growth;
 use crate::pool::memory::{Extent, Memory, Stamp};
@@ -94,10 +95,8 @@ impl World<'_> {
         };
         self.prefills[index].waiting.retain(wants_more);
         let looks = self.prefills[index].admission.looks_at_cache();
-        let waiting: Vec<RequestId> = match looks {
-            true => self.prefills[index].waiting.iter().copied().collect(),
-            false => self.prefills[index].waiting.front().copied().into_iter().collect(),
-        };
+        let window = self.prefills[index].waiting.iter().take(limits::ADMISSION_WINDOW);
+        let waiting: Vec<RequestId> = window.copied().collect();
         let page = self.layout.page();
         let store = &mut self.prefills[index].store;
         let cached = |&request: &RequestId| {
@@ -135,7 +134,7 @@ impl World<'_> {
             table: Vec::new(),
             shared: 0,
             done: Tokens(0),
-            cursor: live.target.as_ref().map_or(Tokens(0), |target| target.prefix),
+            cursor: live.destination.prefix,
             pages_sent: 0,
             pieces: 0,
             freed_early: Vec::new(),
@@ -245,10 +244,9 @@ impl World<'_> {
         let priority = live.priority;
         let source = live.source.as_mut().expect("its pages are held");
         let full = source.done.pages_floor(page).index();
-        let matched = cache.insert(&source.keys[..full], &source.table[..full], priority).index();
+        let taken = cache.insert(&source.keys[..full], &source.table[..full], priority);
         let own = source.shared.min(full);
-        let duplicates = source.table[own..matched.max(own)].to_vec();
-        let kept = source.table[matched.max(own)..full].to_vec();
+        let (kept, duplicates) = split_taken(&source.table[own..full], &taken[own..]);
         let hit = cache.lookup(&source.keys[..full]);
         assert!(cache.lock(hit.anchor), "what was just inserted can be locked");
         if let Some(before) = source.anchor.replace(hit.anchor) {

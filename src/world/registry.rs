@@ -9,7 +9,7 @@
 //!
 //! let mut registry = Registry::default();
 //! // Any type that implements `FreeOrder` would do in the place of `Stack`.
-//! registry.free_orders.insert("mine".to_owned(), |_page| Box::new(Stack::default()));
+//! registry.free_orders.insert("mine".to_owned(), |_setup| Box::new(Stack::default()));
 //! assert!(registry.free_orders.contains_key("mine"));
 //! ```
 
@@ -18,15 +18,26 @@ use std::collections::BTreeMap;
 use super::admission::{Admission, FirstCome, LongestPrefix};
 use crate::behaviour::PlannerRevision;
 use crate::cache::PrefixCache;
+use crate::cache::block_hash::BlockHashCache;
 use crate::cache::eviction::Eviction;
 use crate::cache::radix::RadixCache;
 use crate::planner::{Checked, Indexed, Planner};
-use crate::pool::order::{self, FreeOrder};
-use crate::scenario::validate::KnownPolicies;
+use crate::pool::order::{self, BestFit, Buddy, ByPlace, FreeOrder, Lowest, Queue, Random};
+use crate::rng::Stream;
+use crate::scenario::validate::{BLOCK_HASH, KnownPolicies, NO_CACHE};
 use crate::units::PageSize;
 
-/// Makes a free list for a pool of this page size.
-pub type MakeFreeOrder = fn(PageSize) -> Box<dyn FreeOrder>;
+/// What a free list is made from.
+#[derive(Clone)]
+pub struct FreeOrderSetup {
+    /// Rows of a page of its pool.
+    pub page: PageSize,
+    /// Randomness for this pool alone, from the scenario's seed.
+    pub stream: Stream,
+}
+
+/// Makes a pool's free list.
+pub type MakeFreeOrder = fn(FreeOrderSetup) -> Box<dyn FreeOrder>;
 /// Makes a prefix cache; `None` is to have none.
 pub type MakeCache = fn(Eviction) -> Option<Box<dyn PrefixCache>>;
 /// Makes an order of admission.
@@ -68,11 +79,17 @@ impl Default for Registry {
     fn default() -> Registry {
         Registry {
             free_orders: named([
-                ("sorted", (|page| order::of_server(page, true)) as MakeFreeOrder),
-                ("stack", |page| order::of_server(page, false)),
+                ("best_fit", (|_| Box::new(ByPlace::<BestFit>::default())) as MakeFreeOrder),
+                ("buddy", |_| Box::new(ByPlace::<Buddy>::default())),
+                ("fifo", |_| Box::new(Queue::default())),
+                ("lowest", |_| Box::new(Lowest::default())),
+                ("random", |setup| Box::new(Random::new(setup.stream))),
+                ("sorted", |setup| order::of_server(setup.page, true)),
+                ("stack", |setup| order::of_server(setup.page, false)),
             ]),
             caches: named([
-                ("none", (|_| None) as MakeCache),
+                (BLOCK_HASH, (|_| Some(Box::new(BlockHashCache::default()))) as MakeCache),
+                (NO_CACHE, |_| None),
                 ("radix", |eviction| Some(Box::new(RadixCache::new(eviction)))),
             ]),
             evictions: named([

@@ -51,6 +51,9 @@ pub(super) struct Live {
     pub(super) handoff: Handoff,
     pub(super) source: Option<Source>,
     pub(super) target: Option<Target>,
+    /// What prefill was told of the present transfer's destination. It goes on using the list even
+    /// when decode no longer holds the pages.
+    pub(super) destination: Destination,
     /// KV on the host, by ordinal and rank, while retracted with a copy.
     pub(super) host: Option<Vec<Vec<Vec<Extent>>>>,
 }
@@ -80,6 +83,15 @@ pub(super) struct Source {
     pub(super) drops_rest: bool,
 }
 
+/// Where decode wants a transfer.
+#[derive(Default)]
+pub(super) struct Destination {
+    /// What decode says that it has, S.
+    pub(super) prefix: Tokens,
+    /// Its virtual pages from position S on.
+    pub(super) pages: Vec<PageId>,
+}
+
 /// What a request holds on decode.
 pub(super) struct Target {
     /// The locked place in the prefix cache.
@@ -88,8 +100,6 @@ pub(super) struct Target {
     pub(super) table: Vec<PageId>,
     /// How many of the table's first pages belong to the cache.
     pub(super) shared: usize,
-    /// What prefill is told that decode has, S.
-    pub(super) prefix: Tokens,
     /// Positions stored, once running.
     pub(super) stored: Tokens,
 }

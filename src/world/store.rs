@@ -4,6 +4,7 @@ use super::log::Log;
 use crate::behaviour::FreeCheck;
 use crate::cache::PrefixCache;
 use crate::finding::{Mark, Metric};
+use crate::oracle::Remains;
 use crate::oracle::fact::{Fact, Holder, Server, Side};
 use crate::pool::Pool;
 use crate::pool::memory::Memory;
@@ -115,8 +116,22 @@ impl Store {
         log.tell(&fact, &self.memory);
     }
 
-    /// Locked pages of the cache.
-    pub(super) fn protected(&self) -> Pages {
-        self.cache.as_ref().map_or(Pages(0), |cache| cache.protected())
+    /// What is there when all is over.
+    pub(super) fn remains(&self) -> Remains {
+        let cache = self.cache.as_ref();
+        Remains {
+            server: self.server,
+            free: self.pool.free_pages().collect(),
+            cached: cache.map_or_else(Vec::new, |cache| cache.pages().collect()),
+            protected: cache.map_or(Pages(0), |cache| cache.protected()),
+        }
     }
+}
+
+/// Parts the pages of an insert into those that the cache took and those that it did not.
+pub(super) fn split_taken(pages: &[PageId], taken: &[bool]) -> (Vec<PageId>, Vec<PageId>) {
+    let (kept, duplicates): (Vec<_>, Vec<_>) =
+        pages.iter().zip(taken).partition(|&(_, &taken)| taken);
+    let ids = |pairs: Vec<(&PageId, &bool)>| pairs.into_iter().map(|(&page, _)| page).collect();
+    (ids(kept), ids(duplicates))
 }

@@ -62,6 +62,23 @@ fn a_sound_system_under_pressure_ends_every_request_and_keeps_nothing() {
     assert_eq!(run.metrics.get(Metric::RowsJudged), run.metrics.get(Metric::SentTokens));
 }
 
+#[test]
+fn every_cache_and_every_free_order_is_sound_under_pressure() {
+    let names = Registry::default().names();
+    for cache in &names.caches {
+        for order in &names.free_orders {
+            let policies = format!("cache = \"{cache}\"\nfree_order = \"{order}\"");
+            let text = BUSY
+                .replace("[prefill]", &format!("[prefill]\n{policies}"))
+                .replace("[decode]", &format!("[decode]\n{policies}"));
+            let run = run(&scenario(&text), Path::new(".")).unwrap();
+            assert!(run.findings.is_clean(), "{text}{:?}", run.findings);
+            let ended = [Metric::Finished, Metric::Failed, Metric::Aborted];
+            assert_eq!(ended.map(|it| run.metrics.get(it)).iter().sum::<u64>(), 60, "{text}");
+        }
+    }
+}
+
 /// One request of 64 tokens over two ranks, run until just after its last copy has landed.
 fn one_request(scenario: &Scenario, disturb: impl FnOnce(&mut World<'_>)) -> Run {
     let requests = workload::requests(scenario, Path::new(".")).unwrap();

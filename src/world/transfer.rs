@@ -66,7 +66,7 @@ impl World<'_> {
     /// says so.
     fn send_up_to(&mut self, request: RequestId, reach: Tokens, last: bool) {
         let page = self.layout.page();
-        let prefix = self.live_mut(request).target_mut().prefix;
+        let prefix = self.live(request).destination.prefix;
         let source_offset = self.switches.source_offset;
         let source = self.live_mut(request).source_mut();
         if source.drops_rest && !last {
@@ -128,25 +128,23 @@ impl World<'_> {
     }
 
     /// The destination pages of a planner call.
-    fn destination(&self, request: RequestId, send: &Send) -> (Tokens, Vec<PageId>) {
-        let target = self.live(request).target.as_ref().expect("a sender has a destination");
-        let from = target.prefix.pages_floor(self.layout.virtual_page()).index();
-        let whole = target.table.iter().skip(from).copied();
-        let pages = match self.switches.destination_list {
-            DestinationList::Whole => whole.collect(),
+    fn destination(&self, request: RequestId, send: &Send) -> Vec<PageId> {
+        let whole = &self.live(request).destination.pages;
+        match self.switches.destination_list {
+            DestinationList::Whole => whole.clone(),
             DestinationList::SlicedByChunk => {
-                whole.skip(send.offset.index()).take(send.pages.len()).collect()
+                let chunk = whole.iter().skip(send.offset.index()).take(send.pages.len());
+                chunk.copied().collect()
             }
-        };
-        (target.prefix, pages)
+        }
     }
 
     /// Plans one piece for every rank and queues its copies. False if a rank refused.
     fn send_piece(&mut self, request: RequestId, send: &Send) -> bool {
-        let (prefix, destination) = self.destination(request, send);
+        let destination = self.destination(request, send);
         let piece = Piece {
             src_page_offset: send.offset,
-            decode_prefix_len: prefix,
+            decode_prefix_len: self.live(request).destination.prefix,
             num_kv_tokens: Some(send.tokens),
         };
         let source = self.live_mut(request).source_mut();

@@ -121,9 +121,11 @@ proptest! {
                 Op::Insert(keys, priority) => {
                     let pages: Vec<PageId> = (next_page..).map(PageId).take(keys.len()).collect();
                     next_page += Pages::of(&pages).0;
-                    let matched = cache.insert(&keys, &pages, priority);
-                    prop_assert_eq!(matched.index(), model.longest(&keys));
-                    for at in matched.index()..keys.len() {
+                    let taken = cache.insert(&keys, &pages, priority);
+                    let matched = model.longest(&keys);
+                    let beyond: Vec<bool> = (0..keys.len()).map(|at| at >= matched).collect();
+                    prop_assert_eq!(taken, beyond);
+                    for at in matched..keys.len() {
                         model.pages.insert(keys[..=at].to_vec(), pages[at]);
                     }
                 }

@@ -3,11 +3,21 @@
 //! An order keeps a *ready* list, which pages are taken from, and may stage freed pages aside
 //! (*waiting*) until a merge.
 
+mod best_fit;
+mod buddy;
+mod by_place;
+mod lowest;
 mod queue;
+mod random;
 mod sorted;
 mod stack;
 
+pub use best_fit::BestFit;
+pub use buddy::Buddy;
+pub use by_place::{ByPlace, PageSet};
+pub use lowest::Lowest;
 pub use queue::Queue;
+pub use random::Random;
 pub use sorted::Sorted;
 pub use stack::Stack;
 
@@ -24,14 +34,15 @@ pub trait FreeOrder: Send {
     /// Makes every staged page ready.
     fn merge(&mut self);
 
-    /// Takes `count` pages from the front of the list. `count` is at most [`FreeOrder::ready`]; more
-    /// is a broken invariant of the pool.
+    /// Takes the `count` pages that come next for a call of this size. `count` is at most
+    /// [`FreeOrder::ready`]; more is a broken invariant of the pool.
     fn take(&mut self, count: Pages) -> Vec<PageId>;
 
     /// Gives back the pages of one call.
     fn give(&mut self, pages: &[PageId]);
 
-    /// Every page: the list in the order of taking, then the staged ones.
+    /// Every page: the list, in the order of taking where that is settled beforehand, then the
+    /// staged ones.
     fn pages(&self) -> Box<dyn Iterator<Item = PageId> + '_>;
 }
 

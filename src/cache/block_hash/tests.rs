@@ -1,0 +1,234 @@
+use std::collections::BTreeSet;
+
+use proptest::prelude::*;
+
+use super::*;
+use crate::prompt::{Chains, ContentId, Run};
+use crate::units::{PageSize, Tokens};
+
+/// A prompt of one-token pages: the content that each of its pages names. A page goes on where the one
+/// before it named the same content, so that keys repeat within a prompt.
+type Prompt = Vec<u64>;
+
+/// The keys of a prompt.
+fn keys(chains: &mut Chains, prompt: &[u64]) -> Vec<PageKey> {
+    let runs = (0..).zip(prompt).map(|(at, &content)| Run {
+        content: ContentId(content),
+        offset: Tokens(at),
+        len: Tokens(1),
+    });
+    let sequence = chains.sequence(0, runs);
+    sequence.page_keys(PageSize::new(1).unwrap(), sequence.len())
+}
+
+fn pages(pages: &[u32]) -> Vec<PageId> {
+    pages.iter().copied().map(PageId).collect()
+}
+
+/// Everything that the cache keeps twice, computed again from the table alone.
+fn assert_whole(cache: &BlockHashCache) {
+    let mut queue = BTreeMap::new();
+    let mut below: BTreeMap<Slot, u32> = BTreeMap::new();
+    for (&hash, &slot) in &cache.table {
+        let block = cache.block(slot);
+        assert_eq!(block.hash, hash);
+        assert_eq!(block.turn.is_none(), block.locks > 0);
+        queue.extend(block.turn.map(|turn| (turn, slot)));
+        if block.locks > 0 {
+            let before = cache.resolve(block.before).expect("what precedes a locked block stays");
+            *below.entry(before).or_default() += block.locks;
+        }
+    }
+    for &slot in cache.table.values() {
+        let block = cache.block(slot);
+        let following = below.get(&slot).copied().unwrap_or_default();
+        assert_eq!(block.locks, block.own_locks + following);
+    }
+    assert_eq!(cache.queue, queue);
+    assert_eq!(cache.table.len() + cache.vacant.len() + 1, cache.blocks.len());
+}
+
+/// A cache as a plain table from prefixes to pages, with the locked prompts and the queue.
+#[derive(Default)]
+struct Model {
+    pages: BTreeMap<Prompt, PageId>,
+    locked: Vec<Prompt>,
+    /// The front goes first.
+    queue: Vec<Prompt>,
+}
+
+impl Model {
+    fn lookup(&self, prompt: &[u64]) -> Vec<PageId> {
+        (1..=prompt.len()).map_while(|end| self.pages.get(&prompt[..end]).copied()).collect()
+    }
+
+    fn protects(&self, prefix: &[u64]) -> bool {
+        self.locked.iter().any(|locked| locked.starts_with(prefix))
+    }
+
+    fn lock(&mut self, prompt: &[u64]) {
+        self.queue.retain(|queued| !prompt.starts_with(queued));
+        self.locked.push(prompt.to_vec());
+    }
+
+    fn unlock(&mut self, index: usize) {
+        let prompt = self.locked.remove(index);
+        for end in (1..=prompt.len()).rev() {
+            if !self.protects(&prompt[..end]) {
+                self.queue.push(prompt[..end].to_vec());
+            }
+        }
+    }
+
+    fn insert(&mut self, prompt: &[u64], pages: &[PageId]) -> Vec<bool> {
+        let is_new = |end: &usize| !self.pages.contains_key(&prompt[..*end]);
+        let new: Vec<usize> = (1..=prompt.len()).filter(is_new).collect();
+        for &end in &new {
+            self.pages.insert(prompt[..end].to_vec(), pages[end - 1]);
+        }
+        self.queue.extend(new.iter().rev().map(|&end| prompt[..end].to_vec()));
+        (1..=prompt.len()).map(|end| new.contains(&end)).collect()
+    }
+
+    fn evict(&mut self, wanted: usize) -> Vec<Vec<PageId>> {
+        let going: Vec<Prompt> = self.queue.drain(..wanted.min(self.queue.len())).collect();
+        let gone = going.iter().map(|prefix| self.pages.remove(prefix));
+        gone.map(|page| vec![page.expect("what queues is cached")]).collect()
+    }
+}
+
+#[derive(Clone, Debug)]
+enum Op {
+    /// Looks up and remembers what was found.
+    Lookup(Prompt),
+    Insert(Prompt),
+    /// Locks what some lookup found, perhaps long ago.
+    Lock(usize),
+    Unlock(usize),
+    Evict(u32),
+}
+
+fn op() -> impl Strategy<Value = Op> {
+    let prompt = || proptest::collection::vec(0u64..2, 0..7);
+    prop_oneof![
+        prompt().prop_map(Op::Lookup),
+        prompt().prop_map(Op::Insert),
+        (0usize..6).prop_map(Op::Lock),
+        (0usize..4).prop_map(Op::Unlock),
+        (0u32..6).prop_map(Op::Evict),
+    ]
+}
+
+proptest! {
+    #[test]
+    fn a_cache_agrees_with_a_table_of_prefixes_and_a_list(
+        ops in proptest::collection::vec(op(), 0..60),
+    ) {
+        let mut chains = Chains::default();
+        let mut cache = BlockHashCache::default();
+        let mut model = Model::default();
+        // What was found, youngest first, and the anchors of what is locked.
+        let mut found: Vec<(Prompt, Hit)> = Vec::new();
+        let mut anchors = Vec::new();
+        let mut next_page = 1;
+        for op in ops {
+            match op {
+                Op::Lookup(prompt) => {
+                    let hit = cache.lookup(&keys(&mut chains, &prompt));
+                    prop_assert_eq!(&hit.pages, &model.lookup(&prompt));
+                    found.insert(0, (prompt[..hit.pages.len()].to_vec(), hit));
+                }
+                Op::Insert(prompt) => {
+                    let pages: Vec<PageId> = (next_page..).map(PageId).take(prompt.len()).collect();
+                    next_page += Pages::of(&pages).0;
+                    let taken = cache.insert(&keys(&mut chains, &prompt), &pages, 0);
+                    prop_assert_eq!(taken, model.insert(&prompt, &pages));
+                }
+                Op::Lock(index) => {
+                    // A lock protects what was found or nothing.
+                    if let Some((prompt, hit)) = found.get(index) {
+                        let is_there = model.lookup(prompt) == hit.pages;
+                        prop_assert_eq!(cache.lock(hit.anchor), is_there);
+                        if is_there {
+                            anchors.push(hit.anchor);
+                            model.lock(prompt);
+                        }
+                    }
+                }
+                Op::Unlock(index) if index < anchors.len() => {
+                    prop_assert!(cache.unlock(anchors.remove(index)));
+                    model.unlock(index);
+                }
+                Op::Unlock(_) => {}
+                Op::Evict(wanted) => {
+                    prop_assert_eq!(cache.evict(Pages(wanted)), model.evict(wanted as usize));
+                }
+            }
+            assert_whole(&cache);
+            let held: Vec<PageId> = cache.pages().collect();
+            let distinct: BTreeSet<PageId> = held.iter().copied().collect();
+            prop_assert_eq!(distinct.len(), held.len());
+            prop_assert!(distinct.iter().eq(model.pages.values().collect::<BTreeSet<_>>()));
+            prop_assert_eq!(cache.evictable().index(), model.queue.len());
+            prop_assert_eq!((cache.evictable() + cache.protected()).index(), model.pages.len());
+        }
+    }
+}
+
+#[test]
+fn a_prompt_is_evicted_from_its_end() {
+    let mut cache = BlockHashCache::default();
+    let keys = keys(&mut Chains::default(), &[1, 2, 3]);
+    cache.insert(&keys, &pages(&[7, 8, 9]), 0);
+    let anchor = cache.lookup(&keys).anchor;
+    assert!(cache.lock(anchor));
+    assert_eq!((cache.evictable(), cache.protected()), (Pages(0), Pages(3)));
+    assert!(cache.unlock(anchor));
+    assert_eq!(cache.evict(Pages(2)), [pages(&[9]), pages(&[8])]);
+    assert_eq!(cache.lookup(&keys).pages, pages(&[7]));
+}
+
+#[test]
+fn a_page_behind_a_gap_is_owned_but_out_of_reach_until_the_gap_is_closed() {
+    let mut cache = BlockHashCache::default();
+    let keys = keys(&mut Chains::default(), &[1, 2, 3]);
+    assert_eq!(cache.insert(&keys[..2], &pages(&[7, 8]), 0), [true, true]);
+    // The third page queues behind the older first two.
+    assert_eq!(cache.insert(&keys, &pages(&[4, 5, 9]), 0), [false, false, true]);
+    assert_eq!(cache.evict(Pages(1)), [pages(&[8])]);
+
+    let short = cache.lookup(&keys);
+    assert_eq!(short.pages, pages(&[7]));
+    assert_eq!(cache.evictable(), Pages(2));
+
+    assert_eq!(cache.insert(&keys, &pages(&[4, 5, 6]), 0), [false, true, false]);
+    assert_eq!(cache.lookup(&keys).pages, pages(&[7, 5, 9]));
+    assert_eq!(cache.evict(Pages(3)), [pages(&[7]), pages(&[9]), pages(&[5])]);
+}
+
+#[test]
+fn an_anchor_behind_a_gap_is_dead_and_stays_dead() {
+    let mut cache = BlockHashCache::default();
+    let keys = keys(&mut Chains::default(), &[1, 2, 3]);
+    cache.insert(&keys[..2], &pages(&[7, 8]), 0);
+    cache.insert(&keys, &pages(&[4, 5, 9]), 0);
+    let anchor = cache.lookup(&keys).anchor;
+    cache.evict(Pages(1));
+    assert!(!cache.lock(anchor));
+    // A lock that came now would protect another second page than the one that was found.
+    cache.insert(&keys, &pages(&[4, 5, 6]), 0);
+    assert!(!cache.lock(anchor));
+    let fresh = cache.lookup(&keys).anchor;
+    assert!(cache.lock(fresh));
+    assert!(!cache.unlock(anchor));
+    assert_eq!(cache.protected(), Pages(3));
+}
+
+#[test]
+fn equal_keys_at_different_ordinals_are_different_pages() {
+    let mut cache = BlockHashCache::default();
+    let keys = keys(&mut Chains::default(), &[1, 1, 1]);
+    assert_eq!(keys[0], keys[2]);
+    assert_eq!(cache.insert(&keys, &pages(&[7, 8, 9]), 0), [true; 3]);
+    assert_eq!(cache.lookup(&keys).pages, pages(&[7, 8, 9]));
+}
