@@ -53,6 +53,9 @@ pub const FINDINGS_KEPT: usize = 16;
 pub const SWEEP_RUNS: u64 = 10_000_000;
 /// Times that one request may be served again before it fails for good.
 pub const ATTEMPTS_MAX: u32 = 4;
+/// Runs that the minimiser may use unless told otherwise: scenarios of a fuzzer take a few hundred,
+/// long workloads some thousands.
+pub const MINIMIZE_RUNS: u64 = 20_000;
 /// Waiting requests among which an order of admission chooses, so that a long queue does not cost a
 /// lookup for each in every step. The real system gives up its order beyond as many.
 pub const ADMISSION_WINDOW: usize = 128;

@@ -1,13 +1,15 @@
 //! Input: scenario files with single fields changed, and files that are read line by line. `-` is
 //! standard input.
 
+use std::collections::BTreeSet;
 use std::fmt::Display;
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, Read};
 use std::path::{Path, PathBuf};
 
 use super::CliError;
-use crate::finding::Run;
+use crate::finding::{Code, Run};
+use crate::minimize::{Minimized, minimize};
 use crate::scenario::{Scenario, file, validate};
 use crate::world::{self, Registry};
 
@@ -60,6 +62,11 @@ impl Source {
     /// Runs the scenario.
     pub(super) fn run(&self) -> Result<Run, CliError> {
         world::run(&self.scenario, &self.folder).map_err(|error| self.error(&error))
+    }
+
+    /// Minimises the scenario.
+    pub(super) fn minimize(&self, goal: &BTreeSet<Code>, runs: u64) -> Result<Minimized, CliError> {
+        minimize(&self.scenario, &self.folder, goal, runs).map_err(|error| self.error(&error))
     }
 
     pub(super) fn error(&self, error: &dyn Display) -> CliError {

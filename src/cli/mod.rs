@@ -9,9 +9,11 @@ use clap::{Parser, Subcommand};
 
 mod conform;
 mod explain;
+mod import;
 mod input;
 mod lint;
 mod list;
+mod minimize;
 mod output;
 mod plan;
 mod replay;
@@ -52,6 +54,8 @@ enum Command {
     Plan(plan::PlanArgs),
     Sweep(sweep::SweepArgs),
     Report(report::ReportArgs),
+    Minimize(minimize::MinimizeArgs),
+    Import(import::ImportArgs),
     Replay(replay::ReplayArgs),
     Conform(conform::ConformArgs),
     Explain(explain::ExplainArgs),
@@ -113,6 +117,8 @@ impl Cli {
             Command::Plan(args) => plan::run(args),
             Command::Sweep(args) => sweep::run(args),
             Command::Report(args) => report::run(args),
+            Command::Minimize(args) => minimize::run(args),
+            Command::Import(args) => import::run(args),
             Command::Replay(args) => replay::run(args),
             Command::Conform(args) => conform::run(args),
             Command::Explain(args) => explain::run(args),

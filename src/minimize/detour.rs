@@ -3,9 +3,9 @@
 //! A detour begins at a scenario that differs from the best in its setting and may be larger, and
 //! goes down from there by the usual passes. Where it ends below the best, it was worth it.
 
-use super::layout;
 use super::search::Search;
-use crate::scenario::{LayoutConfig, Scenario, WorkloadConfig};
+use super::{fields, layout, times};
+use crate::scenario::{Fault, LayoutConfig, Moment, Scenario, WorkloadConfig};
 use crate::units::Tick;
 
 /// Time for a request of small numbers to end before the next one arrives.
@@ -15,14 +15,33 @@ const APART_TICKS: u64 = 1_000_000;
 pub(super) fn starts(search: &Search) -> Vec<Scenario> {
     let best = search.best();
     let (apart, roomy) = (apart(best), roomy(best));
-    let mut list = vec![apart.clone(), roomy.clone(), self::roomy(&apart), page_chunks(&roomy)];
+    let both = self::roomy(&apart);
+    let mut list = vec![apart, page_chunks(&roomy)];
     for (page_size, ranks) in [(1, 1), (2, 1), (1, 2), (2, 2)] {
         let layout = LayoutConfig { page_size, ranks };
         if page_size <= best.layout.page_size && ranks <= best.layout.ranks {
-            list.extend([&roomy, &self::roomy(&apart)].map(|from| layout::scaled_up(from, layout)));
+            for from in [&roomy, &both] {
+                list.push(layout::scaled_up(from, layout));
+                list.push(Scenario { layout, ..from.clone() });
+            }
         }
     }
+    list.extend([roomy, both]);
+    if !best.faults.is_empty() {
+        list.extend(times::MOMENTS.map(|moment| at_moment(best, moment)));
+    }
     list
+}
+
+/// Faults follow the moment at once, and all takes its usual time.
+fn at_moment(scenario: &Scenario, moment: Moment) -> Scenario {
+    let mut usual = fields::with_usual_times(scenario);
+    for fault in &mut usual.faults {
+        match fault {
+            Fault::Abort { request: _, after, when } => (*after, *when) = (Tick(0), moment),
+        }
+    }
+    usual
 }
 
 /// Each request arrives when those before it have ended.

@@ -63,6 +63,16 @@ pub(super) fn shrink(search: &mut Search) {
     }
 }
 
+/// The scenario with all times of its configuration at their defaults.
+pub(super) fn with_usual_times(scenario: &Scenario) -> Scenario {
+    let mut table = Configuration::of(scenario).into_table();
+    for field in unusual_fields(&table).into_iter().filter(Unusual::is_time) {
+        let section = table[&field.section].as_table_mut().expect("a section is a table");
+        section.extend(field.simplest.map(|value| (field.key, value)));
+    }
+    Configuration::put(table, scenario).expect("only values of the same type were put in")
+}
+
 fn fields(search: &Search) -> Vec<Unusual> {
     unusual_fields(&Configuration::of(search.best()).into_table())
 }

@@ -21,6 +21,8 @@ use crate::world::RunError;
 mod contents;
 mod detour;
 mod fields;
+#[cfg(feature = "arbitrary")]
+pub mod import;
 mod layout;
 mod lengths;
 mod naming;

@@ -1,16 +1,16 @@
 //! What the minimiser promises, on random scenarios and on those that ship.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::path::Path;
 
 use super::*;
-use crate::behaviour::{Overrides, Profile, SWITCHES};
-use crate::prompt::ContentId;
+use crate::behaviour::{DecodeMatchUnit, DecodePrefixCut, Profile, TransferCompletion};
+use crate::limits::MINIMIZE_RUNS;
 use crate::rng::Stream;
-use crate::scenario::{
-    Fault, LayoutConfig, Moment, RequestSpec, RunSpec, Scenario, WorkloadConfig, file,
-};
-use crate::units::{RequestId, Tick, Tokens};
+use crate::scenario::expect::unmet;
+use crate::scenario::generate::{Aim, generate};
+use crate::scenario::{RequestSpec, Scenario, WorkloadConfig, file};
+use crate::world::{Registry, run};
 
 /// Two requests, the second with a hit of 5 tokens on the first, under these switches.
 pub(super) fn scenario(switches: &str) -> Scenario {
@@ -33,115 +33,114 @@ pub(super) fn requests_mut(scenario: &mut Scenario) -> &mut Vec<RequestSpec> {
     }
 }
 
-/// A small valid scenario with anything in it: a mix of switches, shared contents, faults.
-fn random(seed: u64) -> Scenario {
-    let mut draw = Stream::new(seed, "minimiser tests");
-    let page_size = 1 << draw.below(4);
-    let ranks = draw.within(1..=4);
-    let mut case = scenario("");
-    case.title = format!("random {seed}");
-    case.seed = seed;
-    case.layout = LayoutConfig { page_size, ranks };
-    case.prefill.workers = draw.within(1..=2);
-    case.prefill.pages = 400 / page_size;
-    case.prefill.chunk_tokens = page_size * draw.within(1..=20);
-    case.decode.workers = draw.within(1..=2);
-    case.decode.pages = draw.within(8..=40);
-    case.decode.reserved_tokens = draw.within(0..=20);
-    case.decode.release_timeout_ticks = draw.below(2_000);
-    case.link.bytes_per_tick = 1 + draw.below(25_000);
-    case.link.delay_every = draw.within(0..=3);
-    case.link.delay_ticks = draw.below(30_000);
-    case.link.pack_tokens = page_size * draw.within(1..=64);
-    case.profile = Profile::ALL[usize::try_from(draw.below(8)).unwrap() % Profile::ALL.len()];
-    if case.profile.forbids_striped_decode_cache() {
-        case.profile = Profile::Sound;
-    }
-    case.behaviour = switches(&mut draw);
-    let count = draw.within(2..=12);
-    let mut at = 0;
-    let requests = (0..count).map(|_| {
-        at += draw.below(2) * draw.below(120_000);
-        request(&mut draw, at, page_size * ranks)
-    });
-    case.workload = WorkloadConfig::Requests(requests.collect());
-    for _ in 0..draw.below(4) {
-        case.faults.push(Fault::Abort {
-            request: RequestId(draw.within(0..=count - 1)),
-            after: Tick(draw.below(20_000)),
-            when: [Moment::Start, Moment::Copying, Moment::Running][draw.within(0..=2) as usize],
-        });
-    }
-    case
+/// Scenarios of the generator that have a defect, of the first `draws`.
+fn with_defects(draws: u64) -> impl Iterator<Item = Scenario> {
+    let names = Registry::default().names();
+    (0..draws)
+        .map(move |seed| generate(&mut Stream::new(seed, "minimiser"), &names, Aim::Any))
+        // Prefill of a transfer that was taken for complete too early has nowhere to send to.
+        .filter(|case| case.behaviours().transfer_completion == TransferCompletion::EveryPart)
+        .filter(|case| !run(case, Path::new("")).unwrap().findings.is_clean())
 }
 
-/// Each switch at any of its variants once in four times.
-fn switches(draw: &mut Stream) -> Overrides {
-    let mut table = toml::Table::new();
-    for switch in SWITCHES {
-        if draw.chance(1, 4) {
-            let variant = draw.below(switch.variants.len() as u64);
-            let variant = switch.variants[usize::try_from(variant).unwrap()];
-            table.insert(switch.name.to_owned(), variant.name.into());
-        }
-    }
-    table.try_into().unwrap()
+fn minimized(case: &Scenario, code: Code) -> Minimized {
+    minimize(case, Path::new(""), &BTreeSet::from([code]), MINIMIZE_RUNS)
+        .unwrap_or_else(|error| panic!("{error}\n{case:?}"))
 }
 
-fn request(draw: &mut Stream, at: u64, page: u32) -> RequestSpec {
-    let mut run = |content| RunSpec {
-        content: ContentId(content),
-        offset: Tokens(0),
-        len: Tokens((page * draw.within(0..=3) + draw.within(0..=page)).max(1)),
-    };
-    let prompt = vec![run(1 + at % 3), run(10 + at % 7)];
-    RequestSpec {
-        at: Tick(at),
-        prompt,
-        output: Tokens(draw.within(1..=20)),
-        output_content: draw.chance(1, 3).then(|| ContentId(draw.below(12))),
-        namespace: draw.within(0..=4) / 4,
-        priority: i64::from(draw.within(0..=2)),
+fn earliest(case: &Scenario) -> Code {
+    first_defect(&run(case, Path::new("")).unwrap()).unwrap()
+}
+
+#[test]
+fn the_finding_stays_and_nothing_grows() {
+    let mut count = 0;
+    for case in with_defects(600) {
+        let code = earliest(&case);
+        let small = minimized(&case, code);
+        let found = run(&small.scenario, Path::new("")).unwrap();
+        assert!(found.findings.count(code) > 0, "{case:?}\n{small:?}");
+        assert!(small.after <= small.before, "{case:?}\n{small:?}");
+        assert_eq!(Size::of(&small.scenario), small.after, "{small:?}");
+        let expect = small.scenario.expect.as_ref().unwrap();
+        assert_eq!(unmet(expect, &found), [], "{small:?}");
+        assert!(small.is_fixed_point && small.runs <= MINIMIZE_RUNS, "{small:?}");
+        count += 1;
+    }
+    assert!(count >= 100, "{count}");
+}
+
+#[test]
+fn minimised_again_it_stays_as_it_is() {
+    for case in with_defects(300) {
+        let code = earliest(&case);
+        let once = minimized(&case, code);
+        let text = once.scenario.to_toml();
+        let read = file::parse(&text, "minimised").unwrap();
+        assert_eq!(minimized(&read, code).scenario.to_toml(), text, "{case:?}");
     }
 }
 
 #[test]
-#[ignore]
-fn survey() {
-    let mut files: BTreeMap<String, Vec<(u64, Minimized)>> = BTreeMap::new();
-    let mut runs = 0;
-    let (mut n, mut nd, mut fixed) = (0, 0, 0);
-    for seed in 0..std::env::var("SEEDS").map_or(200, |s| s.parse().unwrap()) {
-        let case = random(seed);
-        n += 1;
-        match minimize(&case, Path::new(""), &BTreeSet::new(), 20_000) {
-            Ok(small) => {
-                runs += small.runs;
-                nd += 1;
-                fixed += u64::from(small.is_fixed_point);
-                files.entry(small.scenario.title.clone()).or_default().push((seed, small));
-            }
-            Err(MinimizeError::NoDefect) => {}
-            Err(e) => panic!("{seed} {e}"),
-        }
-    }
-    println!("{n} scenarios, {nd} defects, {fixed} fixed, {runs} runs");
-    for (title, list) in &files {
-        let texts: BTreeMap<String, u64> =
-            list.iter().map(|x| (x.1.scenario.to_toml(), x.0)).collect();
-        let sizes: Vec<_> = list.iter().map(|x| (x.1.after.requests, x.1.after.tokens)).collect();
-        println!(
-            "{} files of {} for {title}: {sizes:?} e.g. {:?}",
-            texts.len(),
-            list.len(),
-            texts.values().collect::<Vec<_>>()
-        );
-    }
-    if let Ok(show) = std::env::var("SHOW") {
-        for (title, list) in &files {
-            for x in list.iter().filter(|x| show.split(',').any(|s| s == x.0.to_string())) {
-                println!("# {} {title}\n{}", x.0, x.1.scenario.to_toml());
+fn different_scenarios_of_one_mistake_become_one_file() {
+    for (switch, variant, code) in [
+        ("decode_reservation", "one_short", Code::ReserveShort),
+        ("source_offset", "pages_of_chunk", Code::PlacedTwice),
+        ("early_send", "launched", Code::ReadUnwritten),
+    ] {
+        let mut files = BTreeSet::new();
+        let mut count = 0;
+        let names = Registry::default().names();
+        for seed in 0..120 {
+            let mut case = generate(&mut Stream::new(seed, "one mistake"), &names, Aim::Sound);
+            let table = toml::Table::from_iter([(switch.to_owned(), variant.into())]);
+            (case.profile, case.behaviour) = (Profile::Sound, table.try_into().unwrap());
+            // Chunks that no page fits into are refused without exact cuts, as other fields are.
+            let Ok(found) = run(&case, Path::new("")) else { continue };
+            if found.findings.count(code) > 0 {
+                files.insert(minimized(&case, code).scenario.to_toml());
+                count += 1;
             }
         }
+        assert!(count >= 5, "{switch}: {count}");
+        assert_eq!(files.len(), 1, "{files:#?}");
     }
+}
+
+#[test]
+fn a_synthetic_workload_becomes_two_requests() {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("sims/plans");
+    let mut case = file::load(&folder.join("demo-scenario.toml")).unwrap();
+    case.behaviour.decode_match_unit = Some(DecodeMatchUnit::Token);
+    case.behaviour.decode_prefix_cut = Some(DecodePrefixCut::PaddedUp);
+    let small = minimize(&case, &folder, &BTreeSet::new(), MINIMIZE_RUNS).unwrap();
+    assert_eq!((small.before.requests, small.after.requests), (32, 2), "{small:?}");
+    assert!(small.is_fixed_point);
+    let title =
+        "placed.missing by decode_match_unit = \"token\", decode_prefix_cut = \"padded_up\"";
+    assert_eq!(small.scenario.title, title);
+}
+
+#[test]
+fn used_up_runs_leave_what_was_found_so_far() {
+    let case = scenario("decode_reservation = \"floor\"");
+    for runs_max in 0..40 {
+        let goal = BTreeSet::from([Code::ReserveShort]);
+        let small = minimize(&case, Path::new(""), &goal, runs_max).unwrap();
+        assert!(!small.is_fixed_point, "{runs_max}");
+        // The second run of a candidate may be the one past the end.
+        assert!(small.runs <= runs_max + 1, "{small:?}");
+        let found = run(&small.scenario, Path::new("")).unwrap();
+        assert!(found.findings.count(Code::ReserveShort) > 0, "{small:?}");
+    }
+}
+
+#[test]
+fn what_shows_nothing_is_refused() {
+    let case = scenario("");
+    let none = minimize(&case, Path::new(""), &BTreeSet::new(), 9).unwrap_err();
+    assert!(matches!(none, MinimizeError::NoDefect), "{none}");
+    let goal = BTreeSet::from([Code::PlacedMissing]);
+    let absent = minimize(&case, Path::new(""), &goal, 9).unwrap_err();
+    assert_eq!(absent.to_string(), "the scenario must show placed.missing, got no such finding");
 }

@@ -9,6 +9,17 @@ use crate::units::Tick;
 /// Powers of ten in the range of a scenario's times.
 const DECADES: u32 = 13;
 
+/// The moments that a fault can follow, in the order of a life.
+pub(super) const MOMENTS: [Moment; 7] = [
+    Moment::Start,
+    Moment::Arrived,
+    Moment::Reserved,
+    Moment::Prefilling,
+    Moment::Copying,
+    Moment::Running,
+    Moment::Retracted,
+];
+
 /// Lets the run start at once, arrivals lie together or at even round gaps, and faults follow a
 /// moment at once.
 pub(super) fn simplify(search: &mut Search) {
@@ -75,18 +86,9 @@ fn arrival(search: &mut Search, index: usize) {
 
 /// One fault: after which moment, and how long after.
 fn fault(search: &mut Search, index: usize) {
-    let moments = [
-        Moment::Start,
-        Moment::Arrived,
-        Moment::Reserved,
-        Moment::Prefilling,
-        Moment::Copying,
-        Moment::Running,
-        Moment::Retracted,
-    ];
     let Fault::Abort { request, after, .. } = search.best().faults[index];
     for ticks in simpler(after.0).into_iter().chain([after.0]) {
-        for when in moments {
+        for when in MOMENTS {
             let mut candidate: Scenario = search.best().clone();
             candidate.faults[index] = Fault::Abort { request, after: Tick(ticks), when };
             if search.offer(candidate) {

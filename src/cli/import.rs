@@ -1,0 +1,56 @@
+//! `kvseam import`: a fuzz target's crash as a regression file.
+
+use std::path::PathBuf;
+
+use clap::Args;
+
+use super::output::print;
+use super::{CliError, Exit, minimize};
+use crate::limits;
+use crate::minimize::import::{Target, import};
+
+const EXAMPLES: &str = "\
+Examples:
+  kvseam import hunt_placement fuzz/artifacts/hunt_placement/crash-0a1b2c";
+
+/// Turns the artifact of a crash into a minimised scenario file and prints its path.
+///
+/// The file is named by the finding and a digest of the scenario, so that two crashes of one mistake
+/// give one file. Sizes go to standard error.
+#[derive(Args)]
+#[command(before_help = EXAMPLES)]
+pub(super) struct ImportArgs {
+    /// The fuzz target that crashed.
+    #[arg(value_parser = target)]
+    target: Target,
+    /// The file with the bytes that it crashed on.
+    artifact: PathBuf,
+    /// Where the scenario file goes.
+    #[arg(long, value_name = "FOLDER", default_value = "sims/regressions")]
+    folder: PathBuf,
+    /// Runs that may be used.
+    #[arg(long, default_value_t = limits::MINIMIZE_RUNS)]
+    runs: u64,
+}
+
+fn target(name: &str) -> Result<Target, String> {
+    Target::parse(name).ok_or_else(|| {
+        let known: Vec<&str> = Target::ALL.iter().map(|target| target.name()).collect();
+        format!("must be one of {}", known.join(", "))
+    })
+}
+
+pub(super) fn run(args: &ImportArgs) -> Result<Exit, CliError> {
+    let name = args.artifact.display();
+    let bytes = std::fs::read(&args.artifact)
+        .map_err(|error| CliError::input(format!("{name}: {error}")))?;
+    let imported = import(args.target, &bytes, args.runs)
+        .map_err(|error| CliError::input(format!("{name}: {error}")))?;
+    let path = args.folder.join(&imported.name);
+    std::fs::create_dir_all(&args.folder)
+        .and_then(|()| std::fs::write(&path, &imported.text))
+        .map_err(|error| CliError::failure(format!("{}: {error}", path.display())))?;
+    print(&path.display().to_string())?;
+    eprintln!("{}", minimize::summary(&imported.minimized));
+    Ok(Exit::Clean)
+}

@@ -1,0 +1,205 @@
+//! From a crash of a fuzz target to a file: the scenario in the artifact, minimised, under a name
+//! that is the same for every crash of one mistake.
+
+use std::collections::BTreeSet;
+use std::hash::Hasher;
+use std::path::Path;
+
+use arbitrary::Unstructured;
+use siphasher::sip::SipHasher13;
+
+use super::{MinimizeError, Minimized, minimize};
+use crate::finding::{Code, Named, Severity};
+use crate::scenario::Scenario;
+use crate::scenario::generate::{Aim, generate};
+use crate::world::{self, Registry};
+
+/// A fuzz target that runs scenarios and crashes on findings of its codes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Target {
+    /// What the lint calls sound has no defect.
+    SoundScenarios,
+    /// Destination pages that do not suffice, or more than needed.
+    HuntShortfall,
+    /// Prefixes and token counts that the planner cannot take.
+    HuntMisalignment,
+    /// Rows that do not hold what they should.
+    HuntPlacement,
+    /// Pages and requests that do not end as they should.
+    HuntLifetime,
+}
+
+impl Target {
+    /// Every target.
+    pub const ALL: &'static [Target] = &[
+        Target::SoundScenarios,
+        Target::HuntShortfall,
+        Target::HuntMisalignment,
+        Target::HuntPlacement,
+        Target::HuntLifetime,
+    ];
+
+    /// Its name, which is that of its file in `fuzz/fuzz_targets`.
+    pub fn name(self) -> &'static str {
+        match self {
+            Target::SoundScenarios => "sound_scenarios",
+            Target::HuntShortfall => "hunt_shortfall",
+            Target::HuntMisalignment => "hunt_misalignment",
+            Target::HuntPlacement => "hunt_placement",
+            Target::HuntLifetime => "hunt_lifetime",
+        }
+    }
+
+    /// The target of this name.
+    pub fn parse(name: &str) -> Option<Target> {
+        Target::ALL.iter().copied().find(|target| target.name() == name)
+    }
+
+    /// Whether a finding of this code is what the target looks for.
+    pub fn hunts(self, code: Code) -> bool {
+        match self {
+            Target::SoundScenarios => code.severity() == Severity::Defect,
+            Target::HuntShortfall
+            | Target::HuntMisalignment
+            | Target::HuntPlacement
+            | Target::HuntLifetime => hunter(code) == Some(self),
+        }
+    }
+
+    /// The scenario that the target runs for these bytes.
+    pub fn scenario(self, bytes: &[u8]) -> Scenario {
+        let aim = match self {
+            Target::SoundScenarios => Aim::Sound,
+            Target::HuntShortfall
+            | Target::HuntMisalignment
+            | Target::HuntPlacement
+            | Target::HuntLifetime => Aim::Any,
+        };
+        generate(&mut Unstructured::new(bytes), &Registry::default().names(), aim)
+    }
+}
+
+/// The hunt that a code belongs to; a refusal that a sound system gives belongs to none.
+fn hunter(code: Code) -> Option<Target> {
+    match code {
+        Code::RefusedShortfall
+        | Code::RefusedIndex
+        | Code::CapacityWrong
+        | Code::ReserveExcess
+        | Code::ReserveShort => Some(Target::HuntShortfall),
+        Code::RefusedMisaligned | Code::RefusedSource | Code::RefusedInput => {
+            Some(Target::HuntMisalignment)
+        }
+        Code::PlacedMissing
+        | Code::PlacedShifted
+        | Code::PlacedForeign
+        | Code::PlacedTwice
+        | Code::PlacedOutside
+        | Code::ReadUnwritten
+        | Code::CacheWrongHit
+        | Code::ActivateEarly => Some(Target::HuntPlacement),
+        Code::ReadFreed
+        | Code::PageTwoOwners
+        | Code::PageFreedTwice
+        | Code::PageFreedPart
+        | Code::PageFreedInFlight
+        | Code::PageLeaked
+        | Code::CountDrift
+        | Code::StallNoProgress => Some(Target::HuntLifetime),
+        Code::RefusedTopology
+        | Code::RefusedRank
+        | Code::RefusedGeometry
+        | Code::RefusedPool
+        | Code::RefusedPrefillCp
+        | Code::RefusedPageSize
+        | Code::RefusedCapacity => None,
+    }
+}
+
+/// A file for `sims/regressions`.
+#[derive(Clone, Debug)]
+pub struct Imported {
+    /// Its name: the code, and eight digits of a hash of the scenario.
+    pub name: String,
+    /// Its text: a line that reproduces it, and the scenario.
+    pub text: String,
+    /// How it was found.
+    pub minimized: Minimized,
+}
+
+/// The file for the crash of `target` that `artifact` holds the bytes of. Of the codes that the
+/// target looks for, the one found first must stay.
+pub fn import(target: Target, artifact: &[u8], runs_max: u64) -> Result<Imported, MinimizeError> {
+    let scenario = target.scenario(artifact);
+    let folder = Path::new("");
+    let run = world::run(&scenario, folder)?;
+    let prey = run.findings.iter().filter(|&(code, _)| target.hunts(code));
+    let first = prey.filter_map(|(code, kept)| Some((kept.first.first()?.tick, code))).min();
+    let (_, code) = first.ok_or(MinimizeError::NoDefect)?;
+    let minimized = minimize(&scenario, folder, &BTreeSet::from([code]), runs_max)?;
+    let text = minimized.scenario.to_toml();
+    let name = format!("{}-{:08x}.toml", code.name(), short_digest(&text));
+    let text = format!("# kvseam run sims/regressions/{name}\n{text}");
+    Ok(Imported { name, text, minimized })
+}
+
+fn short_digest(text: &str) -> u32 {
+    let mut hasher = SipHasher13::new();
+    hasher.write(text.as_bytes());
+    let [.., a, b, c, d] = hasher.finish().to_be_bytes();
+    u32::from_be_bytes([a, b, c, d])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::limits::MINIMIZE_RUNS;
+    use crate::rng::Stream;
+    use crate::scenario::file;
+
+    /// Bytes as a fuzzer makes them, from which `target` draws a crash.
+    fn crashes(target: Target) -> impl Iterator<Item = Vec<u8>> {
+        (0..2_000).map(move |seed| {
+            let mut stream = Stream::new(seed, target.name());
+            (0..600).map(|_| u8::try_from(stream.below(256)).unwrap()).collect()
+        })
+    }
+
+    #[test]
+    fn every_defect_is_hunted_by_one_hunt_and_forbidden_in_sound_scenarios() {
+        for &code in Code::ALL {
+            let hunts = Target::ALL.iter().filter(|target| target.hunts(code)).count();
+            let expected = match code.severity() {
+                Severity::Defect => 2,
+                Severity::Expected => 0,
+            };
+            assert_eq!(hunts, expected, "{}", code.name());
+        }
+    }
+
+    #[test]
+    fn imports_of_one_mistake_give_one_small_file_that_shows_it() {
+        let target = Target::HuntShortfall;
+        let mut names = std::collections::BTreeMap::new();
+        let mut count = 0;
+        for bytes in crashes(target).take(400) {
+            let Ok(imported) = import(target, &bytes, MINIMIZE_RUNS) else { continue };
+            assert!(imported.minimized.after.requests <= 3, "{imported:?}");
+            let read = file::parse(&imported.text, &imported.name).unwrap();
+            assert_eq!(read, imported.minimized.scenario);
+            let title = imported.minimized.scenario.title.clone();
+            let files: &mut BTreeSet<String> = names.entry(title).or_default();
+            files.insert(imported.name);
+            count += 1;
+        }
+        assert!(count >= 20, "{count}");
+        let one_short = "reserve.short by decode_reservation = \"one_short\"";
+        assert_eq!(names[one_short].len(), 1, "{names:?}");
+    }
+
+    #[test]
+    fn an_artifact_without_a_finding_is_refused() {
+        let error = import(Target::HuntPlacement, &[], 10).unwrap_err();
+        assert!(matches!(error, MinimizeError::NoDefect), "{error}");
+    }
+}
