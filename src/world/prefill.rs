@@ -128,6 +128,8 @@ impl World<'_> {
         if self.chunk_end(Tokens(0), length, budget) == Tokens(0) {
             return false;
         }
+        let target = live.target.as_ref().expect("decode has reserved pages");
+        let reserved = target.prefix.pages_floor(self.layout.virtual_page()).index();
         let store = &mut self.prefills[index].store;
         let mut source = Source {
             anchor: None,
@@ -135,7 +137,9 @@ impl World<'_> {
             table: Vec::new(),
             shared: 0,
             done: Tokens(0),
-            cursor: live.target.as_ref().map_or(Tokens(0), |target| target.prefix),
+            cursor: target.prefix,
+            prefix: target.prefix,
+            destination: target.table.iter().skip(reserved).copied().collect(),
             pages_sent: 0,
             pieces: 0,
             freed_early: Vec::new(),

@@ -69,6 +69,11 @@ pub(super) struct Source {
     pub(super) done: Tokens,
     /// The position up to which pieces have been sent.
     pub(super) cursor: Tokens,
+    /// What decode said that it has, S.
+    pub(super) prefix: Tokens,
+    /// The reserved pages that decode named, from the virtual page of S on. The sender goes by this
+    /// list, whatever becomes of the pages.
+    pub(super) destination: Vec<PageId>,
     /// Pages sent since the decode prefix.
     pub(super) pages_sent: u32,
     /// Pieces sent.

@@ -66,7 +66,6 @@ impl World<'_> {
     /// says so.
     fn send_up_to(&mut self, request: RequestId, reach: Tokens, last: bool) {
         let page = self.layout.page();
-        let prefix = self.live_mut(request).target_mut().prefix;
         let source_offset = self.switches.source_offset;
         let source = self.live_mut(request).source_mut();
         if source.drops_rest && !last {
@@ -82,7 +81,7 @@ impl World<'_> {
         let offset = match source_offset {
             SourceOffset::PagesSincePrefix => source.pages_sent,
             SourceOffset::PagesOfChunk => 0,
-            SourceOffset::PagesFromZero => prefix.pages_floor(page).0 + source.pages_sent,
+            SourceOffset::PagesFromZero => source.prefix.pages_floor(page).0 + source.pages_sent,
         };
         source.cursor = reach;
         source.pages_sent += count.0;
@@ -127,18 +126,18 @@ impl World<'_> {
         PackRegions { max_tokens, ranks: self.layout.ranks() }
     }
 
-    /// The destination pages of a planner call.
-    fn destination(&self, request: RequestId, send: &Send) -> (Tokens, Vec<PageId>) {
-        let target = self.live(request).target.as_ref().expect("a sender has a destination");
-        let from = target.prefix.pages_floor(self.layout.virtual_page()).index();
-        let whole = target.table.iter().skip(from).copied();
-        let pages = match self.switches.destination_list {
+    /// The decode prefix and the destination pages of a planner call.
+    fn destination(&mut self, request: RequestId, send: &Send) -> (Tokens, Vec<PageId>) {
+        let list = self.switches.destination_list;
+        let source = self.live_mut(request).source_mut();
+        let whole = source.destination.iter().copied();
+        let pages = match list {
             DestinationList::Whole => whole.collect(),
             DestinationList::SlicedByChunk => {
                 whole.skip(send.offset.index()).take(send.pages.len()).collect()
             }
         };
-        (target.prefix, pages)
+        (source.prefix, pages)
     }
 
     /// Plans one piece for every rank and queues its copies. False if a rank refused.
