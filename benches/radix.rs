@@ -62,7 +62,7 @@ fn insert_and_evict(bencher: Bencher, length: u32) {
             keys(number, length)
         })
         .bench_local_refs(|keys| {
-            let matched = cache.insert(keys, &pages, 0);
-            cache.evict(Pages(length) - matched)
+            let taken = cache.insert(keys, &pages, 0).into_iter().filter(|&taken| taken).count();
+            cache.evict(Pages(u32::try_from(taken).expect("as many as were given")))
         });
 }

@@ -1,6 +1,6 @@
 //! The command line: one file a subcommand.
 //!
-//! Standard output is data, standard error is messages. A command ends with an [`Exit`], or with a
+//! Standard output is data, standard error is messages. A command ends with an `Exit`, or with a
 //! message `error: file: field.path: must be …, got …`.
 
 use std::process::ExitCode;

@@ -1,7 +1,7 @@
 //! The oracle: it is fed what happened and judges it against the definition.
 //!
 //! It shares no code with what it judges: neither layout nor planner, pool nor cache. It has its own
-//! few lines for owner and row ([`placement`]), its own ledger of page owners ([`ownership`]) and its
+//! few lines for owner and row (`placement`), its own ledger of page owners (`ownership`) and its
 //! own count of pages needed. What it says are [`Finding`]s, counted against their chances.
 
 use std::collections::BTreeMap;

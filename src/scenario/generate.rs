@@ -11,7 +11,7 @@ use crate::behaviour::{
 };
 use crate::planner::pairing::KvPool;
 use crate::scenario::lint::lint;
-use crate::scenario::validate::{KnownPolicies, NO_CACHE};
+use crate::scenario::validate::{BLOCK_HASH, KnownPolicies, LRU, NO_CACHE};
 use crate::scenario::{
     DecodeConfig, Fault, LayoutConfig, LinkConfig, Moment, PairingConfig, PrefillConfig, Scenario,
     VERSION,
@@ -120,11 +120,12 @@ fn prefill(
         computed.div_ceil(layout.page_size)
     };
     let needs: Vec<u32> = demand.iter().map(pages).collect();
+    let cache = name(choices, known.caches.iter());
     PrefillConfig {
         workers: workers(choices),
         pages: pool_pages(choices, &needs),
-        cache: name(choices, known.caches.iter()),
-        eviction: name(choices, known.evictions.iter()),
+        eviction: eviction(choices, known, &cache),
+        cache,
         free_order: name(choices, known.free_orders.iter()),
         chunk_tokens: chunk_tokens(choices, layout, behaviours.chunk_cut, demand),
         admission: name(choices, known.admissions.iter()),
@@ -168,11 +169,12 @@ fn decode(
         at_start.max(one.stored()).div_ceil(virtual_page)
     };
     let needs: Vec<u32> = demand.iter().map(pages).collect();
+    let cache = name(choices, known.caches.iter().rev());
     DecodeConfig {
         workers: workers(choices),
         pages: pool_pages(choices, &needs),
-        cache: name(choices, known.caches.iter().rev()),
-        eviction: name(choices, known.evictions.iter()),
+        eviction: eviction(choices, known, &cache),
+        cache,
         free_order: name(choices, known.free_orders.iter()),
         reserved_tokens,
         step_ticks: *choices.pick(DURATIONS),
@@ -276,6 +278,12 @@ fn workers(choices: &mut impl Choices) -> u32 {
 
 fn name<'a>(choices: &mut impl Choices, names: impl Iterator<Item = &'a String>) -> String {
     choices.pick(&names.collect::<Vec<_>>()).to_string()
+}
+
+/// An order of eviction that goes with `cache`.
+fn eviction(choices: &mut impl Choices, known: &KnownPolicies, cache: &str) -> String {
+    let drawn = name(choices, known.evictions.iter());
+    if cache == BLOCK_HASH { LRU.to_owned() } else { drawn }
 }
 
 #[cfg(test)]

@@ -50,7 +50,7 @@ pub const NO_CACHE: &str = "none";
 pub const BLOCK_HASH: &str = "block_hash";
 
 /// The eviction policy that this queue is.
-const LRU: &str = "lru";
+pub const LRU: &str = "lru";
 
 /// Refuses a scenario with the first field that is out of its bounds.
 pub fn validate(scenario: &Scenario, known: &KnownPolicies) -> Result<(), Invalid> {
