@@ -18,6 +18,12 @@ pub struct Usage {
     pub priority: i64,
 }
 
+/// A policy of eviction: it orders nodes by their use.
+pub trait EvictionPolicy: Send {
+    /// Where a node of this usage stands.
+    fn standing(&self, usage: &Usage) -> Standing;
+}
+
 /// The seven policies of the real radix cache.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -41,7 +47,7 @@ pub enum Eviction {
 
 /// Where a node stands in the order of eviction; the smallest goes first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Standing(i64, Stamp);
+pub struct Standing(pub i64, pub Stamp);
 
 impl Eviction {
     /// Every policy.
@@ -54,9 +60,10 @@ impl Eviction {
         Eviction::Priority,
         Eviction::Slru,
     ];
+}
 
-    /// Where a node of this usage stands.
-    pub fn standing(self, usage: &Usage) -> Standing {
+impl EvictionPolicy for Eviction {
+    fn standing(&self, usage: &Usage) -> Standing {
         match self {
             Eviction::Lru => Standing(0, usage.access),
             Eviction::Lfu => Standing(i64::from(usage.hits), usage.access),

@@ -7,7 +7,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::eviction::{Eviction, Stamp, Standing, Usage};
+use super::eviction::{EvictionPolicy, Stamp, Standing, Usage};
 use super::{Anchor, Hit, PrefixCache};
 use crate::prompt::PageKey;
 use crate::units::{PageId, Pages};
@@ -34,7 +34,7 @@ struct Node {
 
 /// A radix tree of pages with one eviction policy.
 pub struct RadixCache {
-    policy: Eviction,
+    policy: Box<dyn EvictionPolicy>,
     nodes: Vec<Node>,
     vacant: Vec<Slot>,
     /// The nodes that an eviction may take now: neither locked nor with children, nor the root.
@@ -46,7 +46,7 @@ pub struct RadixCache {
 
 impl RadixCache {
     /// An empty cache.
-    pub fn new(policy: Eviction) -> RadixCache {
+    pub fn new(policy: Box<dyn EvictionPolicy>) -> RadixCache {
         let root = Node {
             keys: Vec::new(),
             pages: Vec::new(),

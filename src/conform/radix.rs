@@ -88,7 +88,7 @@ impl Line {
         let mut replay = Replay {
             page,
             chains: Chains::default(),
-            cache: RadixCache::new(self.policy),
+            cache: RadixCache::new(Box::new(self.policy)),
             locks: BTreeMap::new(),
         };
         for (index, op) in self.ops.iter_mut().enumerate() {

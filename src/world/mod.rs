@@ -491,7 +491,7 @@ impl Make<'_> {
         let stream = Stream::new(self.seed, &format!("free order, {side} {}", server.index));
         let setup = FreeOrderSetup { page: config.page, stream };
         let order = self.registry.free_orders[config.free_order](setup);
-        let eviction = self.registry.evictions[config.eviction];
+        let eviction = self.registry.evictions[config.eviction]();
         let cache: Option<Box<dyn PrefixCache>> = self.registry.caches[config.cache](eviction);
         let pool = Pool::new(config.page, config.pages, order);
         Store::new(server, pool, cache, config.ranks, self.switches.free_check)
@@ -536,6 +536,7 @@ impl Make<'_> {
             transferring: 0,
             running: Vec::new(),
             step: None,
+            stuck: false,
         }
     }
 }

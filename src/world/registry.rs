@@ -19,7 +19,7 @@ use super::admission::{Admission, FirstCome, LongestPrefix};
 use crate::behaviour::PlannerRevision;
 use crate::cache::PrefixCache;
 use crate::cache::block_hash::BlockHashCache;
-use crate::cache::eviction::Eviction;
+use crate::cache::eviction::{Eviction, EvictionPolicy};
 use crate::cache::radix::RadixCache;
 use crate::planner::{Checked, Indexed, Planner};
 use crate::pool::order::{self, BestFit, Buddy, ByPlace, FreeOrder, Lowest, Queue, Random};
@@ -39,7 +39,9 @@ pub struct FreeOrderSetup {
 /// Makes a pool's free list.
 pub type MakeFreeOrder = fn(FreeOrderSetup) -> Box<dyn FreeOrder>;
 /// Makes a prefix cache; `None` is to have none.
-pub type MakeCache = fn(Eviction) -> Option<Box<dyn PrefixCache>>;
+pub type MakeCache = fn(Box<dyn EvictionPolicy>) -> Option<Box<dyn PrefixCache>>;
+/// Makes an eviction policy.
+pub type MakeEviction = fn() -> Box<dyn EvictionPolicy>;
 /// Makes an order of admission.
 pub type MakeAdmission = fn() -> Box<dyn Admission>;
 /// Makes a planner.
@@ -52,7 +54,7 @@ pub struct Registry {
     /// Prefix caches.
     pub caches: BTreeMap<String, MakeCache>,
     /// Eviction policies.
-    pub evictions: BTreeMap<String, Eviction>,
+    pub evictions: BTreeMap<String, MakeEviction>,
     /// Orders of admission on prefill.
     pub admissions: BTreeMap<String, MakeAdmission>,
     /// The planner of each revision.
@@ -93,13 +95,13 @@ impl Default for Registry {
                 ("radix", |eviction| Some(Box::new(RadixCache::new(eviction)))),
             ]),
             evictions: named([
-                ("fifo", Eviction::Fifo),
-                ("filo", Eviction::Filo),
-                ("lfu", Eviction::Lfu),
-                ("lru", Eviction::Lru),
-                ("mru", Eviction::Mru),
-                ("priority", Eviction::Priority),
-                ("slru", Eviction::Slru),
+                ("fifo", (|| Box::new(Eviction::Fifo)) as MakeEviction),
+                ("filo", || Box::new(Eviction::Filo)),
+                ("lfu", || Box::new(Eviction::Lfu)),
+                ("lru", || Box::new(Eviction::Lru)),
+                ("mru", || Box::new(Eviction::Mru)),
+                ("priority", || Box::new(Eviction::Priority)),
+                ("slru", || Box::new(Eviction::Slru)),
             ]),
             admissions: named([
                 ("first_come", (|| Box::new(FirstCome)) as MakeAdmission),

@@ -1,6 +1,7 @@
 use proptest::prelude::*;
 
 use super::*;
+use crate::cache::eviction::Eviction;
 
 /// Everything that the tree keeps twice, computed again from the nodes alone.
 fn assert_whole(cache: &RadixCache) {
@@ -109,7 +110,7 @@ proptest! {
         policy in proptest::sample::select(&Eviction::ALL[..]),
         ops in proptest::collection::vec(op(), 0..40),
     ) {
-        let mut cache = RadixCache::new(policy);
+        let mut cache = RadixCache::new(Box::new(policy));
         let mut model = Model::default();
         let mut anchors = Vec::new();
         let mut next_page = 1;
@@ -171,7 +172,7 @@ fn pages(pages: &[u32]) -> Vec<PageId> {
 
 #[test]
 fn a_lock_outlives_a_split_of_its_node() {
-    let mut cache = RadixCache::new(Eviction::Lru);
+    let mut cache = RadixCache::new(Box::new(Eviction::Lru));
     cache.insert(&keys(&[1, 2, 3]), &pages(&[7, 8, 9]), 0);
     let anchor = cache.lookup(&keys(&[1, 2, 3])).anchor;
     assert!(cache.lock(anchor));
@@ -183,7 +184,7 @@ fn a_lock_outlives_a_split_of_its_node() {
 
 #[test]
 fn an_anchor_dies_with_its_node_and_touches_no_newer_one() {
-    let mut cache = RadixCache::new(Eviction::Lru);
+    let mut cache = RadixCache::new(Box::new(Eviction::Lru));
     cache.insert(&keys(&[1]), &pages(&[7]), 0);
     let dead = cache.lookup(&keys(&[1])).anchor;
     cache.evict(Pages(1));
@@ -199,7 +200,7 @@ fn an_anchor_dies_with_its_node_and_touches_no_newer_one() {
 
 #[test]
 fn an_unlock_without_a_lock_changes_nothing() {
-    let mut cache = RadixCache::new(Eviction::Lru);
+    let mut cache = RadixCache::new(Box::new(Eviction::Lru));
     cache.insert(&keys(&[1]), &pages(&[7]), 0);
     let upper = cache.lookup(&keys(&[1])).anchor;
     cache.insert(&keys(&[1, 2]), &pages(&[7, 8]), 0);
@@ -214,7 +215,7 @@ fn an_unlock_without_a_lock_changes_nothing() {
 
 #[test]
 fn a_parent_becomes_a_leaf_when_its_last_child_goes() {
-    let mut cache = RadixCache::new(Eviction::Lru);
+    let mut cache = RadixCache::new(Box::new(Eviction::Lru));
     cache.insert(&keys(&[1, 2, 3]), &pages(&[7, 8, 9]), 0);
     cache.insert(&keys(&[1, 2, 4]), &pages(&[5, 6, 4]), 0);
     let freed = cache.evict(Pages(3));
