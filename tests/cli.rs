@@ -250,3 +250,43 @@ fn a_sweep_fills_the_same_ledger_on_one_and_two_threads_and_is_drawn() {
     let unmet = kvseam(&["sweep", text(&path), "--out", text(&other)]).data(4);
     assert!(unmet.contains("marks never reached"), "{unmet}");
 }
+
+#[test]
+fn a_minimised_scenario_shows_the_finding_and_goes_to_standard_output_or_a_file() {
+    let folder = scratch("minimize");
+    let small = folder.join("small.toml");
+    let words = ["minimize", PADDED, "--code", "placed.missing"];
+    let printed = kvseam(&words);
+    assert_eq!(printed.code, 0, "{}", printed.stderr);
+    assert!(printed.stderr.contains("before  3 requests, 506 tokens"), "{}", printed.stderr);
+    let written = kvseam(&[&words[..], &["--out", text(&small)]].concat());
+    assert_eq!((written.code, written.stdout.as_str()), (0, ""));
+    assert_eq!(std::fs::read_to_string(&small).unwrap(), printed.stdout);
+    kvseam(&["replay", text(&small)]).data(0);
+    let cut_short = kvseam(&[&words[..], &["--runs", "3"]].concat());
+    assert!(cut_short.stderr.contains("all runs used up"), "{}", cut_short.stderr);
+    let sound = kvseam(&["minimize", BASELINE]).message();
+    assert!(sound.contains("must have a defect, got none"), "{sound}");
+}
+
+#[test]
+fn a_crash_becomes_one_regression_file_that_replays() {
+    let folder = scratch("import");
+    let artifact = folder.join("crash");
+    let regressions = folder.join("regressions");
+    let import = ["import", "hunt_placement", text(&artifact), "--folder", text(&regressions)];
+    // Bytes without a pattern, as a fuzzer's are, until some of them crash the target.
+    let bytes = |seed: u32| (1..600_u32).map(move |i| (i * i * seed >> 7) as u8);
+    let found = (1..200).map(|seed| {
+        std::fs::write(&artifact, bytes(seed).collect::<Vec<_>>()).unwrap();
+        kvseam(&import)
+    });
+    let crash = found.into_iter().find(|ended| ended.code != 2).expect("one of them crashes");
+    assert_eq!(crash.code, 0, "{}", crash.stderr);
+    let file = crash.stdout.trim_end();
+    kvseam(&["replay", file]).data(0);
+    assert_eq!(kvseam(&import).stdout, crash.stdout);
+    assert_eq!(std::fs::read_dir(&regressions).unwrap().count(), 1);
+    let message = kvseam(&["import", "hunt_bugs", text(&artifact)]).message();
+    assert!(message.contains("must be one of sound_scenarios, hunt_shortfall"), "{message}");
+}

@@ -4,8 +4,11 @@
 //! goes down from there by the usual passes. Where it ends below the best, it was worth it.
 
 use super::search::Search;
+use super::size::requests_of;
 use super::{fields, layout, times};
-use crate::scenario::{Fault, LayoutConfig, Moment, Scenario, WorkloadConfig};
+use crate::scenario::{
+    Fault, LayoutConfig, LinkConfig, Moment, RequestSpec, Scenario, WorkloadConfig,
+};
 use crate::units::Tick;
 
 /// Time for a request of small numbers to end before the next one arrives.
@@ -16,12 +19,12 @@ pub(super) fn starts(search: &Search) -> Vec<Scenario> {
     let best = search.best();
     let (apart, roomy) = (apart(best), roomy(best));
     let both = self::roomy(&apart);
-    let mut list = vec![apart, page_chunks(&roomy)];
+    let mut list = vec![apart, page_chunks(&roomy), tight(best)];
     for (page_size, ranks) in [(1, 1), (2, 1), (1, 2), (2, 2)] {
         let layout = LayoutConfig { page_size, ranks };
-        if page_size <= best.layout.page_size && ranks <= best.layout.ranks {
+        if page_size * ranks <= best.layout.page_size * best.layout.ranks {
             for from in [&roomy, &both] {
-                list.push(layout::scaled_up(from, layout));
+                list.extend(layout::scaled_up(from, layout));
                 list.push(Scenario { layout, ..from.clone() });
             }
         }
@@ -68,9 +71,23 @@ fn roomy(scenario: &Scenario) -> Scenario {
     roomy
 }
 
-/// Prefill computes a page a step.
+/// Pools that just hold the longest request, and nothing kept back.
+fn tight(scenario: &Scenario) -> Scenario {
+    let mut tight = scenario.clone();
+    let LayoutConfig { page_size, ranks } = scenario.layout;
+    let prompt = |spec: &RequestSpec| spec.prompt.iter().map(|run| run.len.0).sum::<u32>();
+    let lengths = requests_of(scenario).iter().map(|spec| prompt(spec) + spec.output.0 - 1);
+    let longest = lengths.max().unwrap_or(1);
+    tight.prefill.pages = longest.div_ceil(page_size);
+    tight.decode.pages = longest.div_ceil(page_size * ranks);
+    tight.decode.reserved_tokens = 0;
+    tight
+}
+
+/// Prefill computes a page a step; if pieces are short because they are split, they need not be.
 fn page_chunks(scenario: &Scenario) -> Scenario {
     let mut chunks = scenario.clone();
     chunks.prefill.chunk_tokens = scenario.layout.page_size;
+    chunks.link.pack_tokens = LinkConfig::default().pack_tokens;
     chunks
 }

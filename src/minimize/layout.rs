@@ -47,9 +47,11 @@ enum Rounding {
     Down,
 }
 
-/// The scenario in a layout that is no larger, parts of pages rounded up.
-pub(super) fn scaled_up(scenario: &Scenario, layout: LayoutConfig) -> Scenario {
-    scaled(scenario, layout, Rounding::Up)
+/// The scenario in another layout, parts of pages rounded up, if it is no larger in either way.
+pub(super) fn scaled_up(scenario: &Scenario, layout: LayoutConfig) -> Option<Scenario> {
+    let from = scenario.layout;
+    let is_no_larger = layout.page_size <= from.page_size && layout.ranks <= from.ranks;
+    is_no_larger.then(|| scaled(scenario, layout, Rounding::Up))
 }
 
 /// The scenario in another layout, with the same number of whole pages everywhere.

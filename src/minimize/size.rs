@@ -37,8 +37,8 @@ pub struct Size {
     pub figures: u64,
     /// The sum of all numbers that are not the simplest scenario's.
     pub magnitude: u128,
-    /// Decode ranks, where all else is equal.
-    pub ranks: u32,
+    /// What is liked less where all else is equal: decode ranks, and a pack buffer of unusual size.
+    pub last: u64,
 }
 
 /// The scenario that all fields are compared with. A pool of one page and no reserve are no
@@ -141,13 +141,14 @@ impl Size {
             repeats: 0,
             figures: 0,
             magnitude: 0,
-            ranks: scenario.layout.ranks,
+            last: u64::from(scenario.layout.ranks),
         };
         size.number(u128::from(scenario.seed));
         for field in unusual_fields(&Configuration::of(scenario).into_table()) {
             size.fields += u64::from(field.key != "pages");
             let magnitude = magnitude(&field.value);
             size.magnitude += magnitude;
+            size.last += u64::from(field.key == "pack_tokens");
             if field.is_time() {
                 size.figures += figures(magnitude);
             }

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::path::Path;
 
 use super::*;
-use crate::behaviour::{DecodeMatchUnit, DecodePrefixCut, Profile, TransferCompletion};
+use crate::behaviour::{DecodeMatchUnit, DecodePrefixCut, Profile};
 use crate::limits::MINIMIZE_RUNS;
 use crate::rng::Stream;
 use crate::scenario::expect::unmet;
@@ -38,8 +38,6 @@ fn with_defects(draws: u64) -> impl Iterator<Item = Scenario> {
     let names = Registry::default().names();
     (0..draws)
         .map(move |seed| generate(&mut Stream::new(seed, "minimiser"), &names, Aim::Any))
-        // Prefill of a transfer that was taken for complete too early has nowhere to send to.
-        .filter(|case| case.behaviours().transfer_completion == TransferCompletion::EveryPart)
         .filter(|case| !run(case, Path::new("")).unwrap().findings.is_clean())
 }
 
