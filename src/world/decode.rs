@@ -32,6 +32,9 @@ pub(super) struct Decode {
     pub(super) running: Vec<RequestId>,
     /// The requests of the step under way.
     pub(super) step: Option<Vec<RequestId>>,
+    /// Whether the last step could not begin for lack of pages, and none were given back since.
+    /// Whoever resumed meanwhile would only be retracted again, for ever within one tick.
+    pub(super) stuck: bool,
 }
 
 /// What a prompt finds in the decode cache.
@@ -50,7 +53,9 @@ struct Match {
 impl World<'_> {
     /// Lets in whoever fits on decode server `index`, and begins a step if it is idle.
     pub(super) fn pump_decode(&mut self, index: usize) {
-        while let Some(&request) = self.decodes[index].retracted.front() {
+        while let Some(&request) = self.decodes[index].retracted.front()
+            && !self.decodes[index].stuck
+        {
             let back = match self.live(request).host {
                 Some(_) => self.resume(request),
                 None => self.reserve(request),
@@ -394,6 +399,7 @@ impl World<'_> {
         let Ok(pages) = self.decodes[index].store.pool.decode(&lengths) else {
             // The estimate was wrong: the step cannot begin until somebody gives pages back.
             self.log.mark(Mark::DecodeWaited);
+            self.decodes[index].stuck = true;
             return;
         };
         for ((request, _), page) in opening.into_iter().zip(pages) {
@@ -493,6 +499,7 @@ impl World<'_> {
     fn leave_running(&mut self, request: RequestId, target: &Target, returned: &[PageId]) {
         let index = self.live(request).decode;
         self.decodes[index].running.retain(|&running| running != request);
+        self.decodes[index].stuck = false;
         self.unlock_target(index, target);
         let store = &mut self.decodes[index].store;
         store.give_back(&mut self.log, Holder::Request(request), returned);
@@ -560,6 +567,7 @@ impl World<'_> {
         let index = live.decode;
         let target = live.target.take().expect("the handoff says that decode holds pages");
         self.decodes[index].transferring -= 1;
+        self.decodes[index].stuck = false;
         self.unlock_target(index, &target);
         let store = &mut self.decodes[index].store;
         store.give_back(&mut self.log, Holder::Request(request), &target.table[target.shared..]);

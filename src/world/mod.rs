@@ -536,6 +536,7 @@ impl Make<'_> {
             transferring: 0,
             running: Vec::new(),
             step: None,
+            stuck: false,
         }
     }
 }
