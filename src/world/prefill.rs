@@ -133,6 +133,7 @@ impl World<'_> {
             keys: Vec::new(),
             table: Vec::new(),
             shared: 0,
+            length,
             done: Tokens(0),
             cursor: live.destination.prefix,
             pages_sent: 0,
@@ -185,8 +186,8 @@ impl World<'_> {
     /// Takes pages for the request's next chunk. `None` if there are none: it waits as cut.
     fn launch(&mut self, index: usize, request: RequestId, budget: Tokens) -> Option<Chunk> {
         let page = self.layout.page();
-        let length = self.live(request).length;
-        let from = self.live_mut(request).source_mut().done;
+        let source = self.live_mut(request).source_mut();
+        let (from, length) = (source.done, source.length);
         let to = self.chunk_end(from, length, budget);
         let held = Pages::of(&self.live_mut(request).source_mut().table);
         let store = &mut self.prefills[index].store;
@@ -218,8 +219,9 @@ impl World<'_> {
         let page = self.layout.page();
         for Chunk { request, from, to } in chunks {
             let live = self.live[request.index()].as_mut().expect("its pages are held");
-            let (text, length) = (live.text.clone(), live.length);
+            let text = live.text.clone();
             let source = live.source_mut();
+            let length = source.length;
             source.done = to;
             let memory = &mut self.prefills[index].store.memory[0];
             let written = Written { by: request, at: self.log.now };

@@ -68,6 +68,9 @@ pub(super) struct Source {
     pub(super) table: Vec<PageId>,
     /// How many of the table's first pages belong to the cache.
     pub(super) shared: usize,
+    /// Tokens that this transfer computes. After an early activation the request itself can have
+    /// moved on, so prefill keeps its own count.
+    pub(super) length: Tokens,
     /// Positions whose KV is computed.
     pub(super) done: Tokens,
     /// The position up to which pieces have been sent.

@@ -51,7 +51,7 @@ impl World<'_> {
     /// Sends what is new once `done` positions are computed.
     pub(super) fn send_computed(&mut self, request: RequestId, done: Tokens, last: bool) {
         let reach = match (last, self.switches.send_cut) {
-            (true, _) => self.live(request).length,
+            (true, _) => self.live_mut(request).source_mut().length,
             (false, SendCut::FullPage) => done.floor_to(self.layout.page()),
             (false, SendCut::None) => done,
         };
