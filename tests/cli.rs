@@ -276,7 +276,7 @@ fn a_crash_becomes_one_regression_file_that_replays() {
     let regressions = folder.join("regressions");
     let import = ["import", "hunt_placement", text(&artifact), "--folder", text(&regressions)];
     // Bytes without a pattern, as a fuzzer's are, until some of them crash the target.
-    let bytes = |seed: u32| (1..600_u32).map(move |i| (i * i * seed >> 7) as u8);
+    let bytes = |seed: u32| (1..600_u32).map(move |i| ((i * i * seed) >> 7) as u8);
     let found = (1..200).map(|seed| {
         std::fs::write(&artifact, bytes(seed).collect::<Vec<_>>()).unwrap();
         kvseam(&import)
