@@ -28,9 +28,12 @@ use demand::Demand;
 /// Rows of a page. The list begins with what shows most in few tokens.
 const PAGE_SIZES: &[u32] = &[2, 4, 1, 16, 2, 4, 8, 3, 64, 16, 32, 256];
 /// Ranks; a third is such that it divides no page size of a power of two.
-const RANKS: &[u32] = &[2, 1, 4, 3, 2, 8, 16];
+const RANKS: &[u32] = &[2, 1, 4, 3, 2, 8, 4, 16];
 /// Pages of a pool that has room for everything; a larger one shows nothing more.
 const ROOMY_PAGES: u32 = 400;
+/// Chunks that a prompt takes at most, and pieces that a chunk's send is split into at most: each is
+/// a copy to every rank.
+const CHUNKS_MAX: u32 = 16;
 /// Durations of steps, copies and messages, in ticks: close together, so that they overlap.
 const DURATIONS: &[u64] = &[10, 1, 0, 3, 30, 100, 1_000];
 
@@ -150,10 +153,11 @@ fn chunk_tokens(
         4 => longest.next_multiple_of(layout.page_size) * choices.within(1..=3),
         _ => layout.page_size,
     };
-    match cut {
-        ChunkCut::PageBoundary => drawn.max(layout.page_size),
-        ChunkCut::ExactBudget => drawn,
-    }
+    let least = match cut {
+        ChunkCut::PageBoundary => layout.page_size,
+        ChunkCut::ExactBudget => 1,
+    };
+    drawn.max(least).max(longest / CHUNKS_MAX)
 }
 
 fn decode(
@@ -213,6 +217,7 @@ fn link(
         2 => choices.within(1..=layout.virtual_page()),
         _ => choices.within(1..=longest),
     };
+    let pack_tokens = pack_tokens.max(longest / CHUNKS_MAX);
     LinkConfig {
         copy_ticks: *choices.pick(&[6, 0, 1, 50, 500]),
         bytes_per_tick: *choices.pick(&[70_272, 1_000_000_000, 25_000, 1_000]),
