@@ -1,7 +1,7 @@
 //! The switches: what an engine does at each place where engines differ or have been reported wrong.
 //!
-//! One enum each; its first variant is the default and sound on its own. Each variant acts at one
-//! place of the simulation only. A [`Profile`] is the set of variants that one release of an engine
+//! One enum each; its first variant is the default and sound on its own. Each switch
+//! decides one thing. A [`Profile`] is the set of variants that one release of an engine
 //! has; a scenario names a profile and overrides single switches through [`Overrides`].
 
 use serde::{Deserialize, Serialize};
@@ -187,7 +187,7 @@ switches! {
         PagesFromZero = "pages_from_zero",
     }
     /// Whether prefill sends its cached prefix before it computes the rest, and how it is cut.
-    early_send: EarlySend, acts when "the prefill hit reaches beyond the decode prefix" {
+    early_send: EarlySend, acts when "the prefill hit reaches beyond the decode prefix, or, for launched rows, there is a second chunk" {
         /// No: the prefix goes out with the first chunk.
         Off = "off",
         /// Rows already written, cut down to whole pages.

@@ -67,7 +67,7 @@ named! {
     /// What a code is counted against: the number of times that it could have happened.
     Chance {
         Requests = "requests": "requests that arrived",
-        Pairings = "pairings": "connections of a prefill and a decode server",
+        Pairings = "pairings": "connections that requests asked for",
         Reservations = "reservations": "reservations of decode pages",
         Planned = "transfers planned": "transfers of which a first piece was planned",
         Activated = "transfers activated": "transfers that decode activated",
@@ -199,7 +199,7 @@ named! {
         DuplicatePages = "duplicate.pages": "computed pages were in the tree already",
         EvictPrefill = "evict.prefill": "prefill evicted cached pages",
         EvictDecode = "evict.decode": "decode evicted cached pages",
-        DecodeWaited = "decode.waited": "a reservation had to wait for pages",
+        DecodeWaited = "decode.waited": "a reservation or a decode step had to wait for pages",
         PrefillWaited = "prefill.waited": "a prefill had to wait for pages",
         GrewPage = "grow.page": "a running request took a page",
         Retracted = "retract": "a running request was retracted",
@@ -262,9 +262,11 @@ impl<K: Named> Default for Tally<K> {
 }
 
 impl<K: Named> Tally<K> {
-    /// Counts `more`.
+    /// Counts `more`, up to 2^63 - 1.
     pub fn add(&mut self, key: K, more: u64) {
-        self.counts[key.index()] += more;
+        // Sums of long waits can pass what a ledger's integers hold.
+        let count = &mut self.counts[key.index()];
+        *count = count.saturating_add(more).min(i64::MAX.unsigned_abs());
     }
 
     /// The count so far.

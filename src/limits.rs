@@ -3,6 +3,8 @@
 
 use std::ops::RangeInclusive;
 
+use crate::units::Tick;
+
 /// Rows of a physical page. Engines use 1 to 256.
 pub const PAGE_SIZE: RangeInclusive<u32> = 1..=4_096;
 /// Decode context-parallel ranks. 16 is the largest seen.
@@ -31,7 +33,7 @@ pub const ARRIVAL_SLOTS_MAX: u64 = 100_000;
 pub const TRACE_LINE_BYTES_MAX: u64 = 1 << 20;
 /// A step's token budget.
 pub const CHUNK_TOKENS: RangeInclusive<u32> = 1..=8_388_608;
-/// Any single duration, in ticks: about twelve days, so that sums over a run stay within 64 bits.
+/// Any single duration in a file, in ticks: about twelve days.
 pub const TICKS_MAX: u64 = 1 << 40;
 /// Bytes of one token's KV over all layers: forty times a large MLA model's.
 pub const TOKEN_BYTES: RangeInclusive<u64> = 1..=2_811_000;
@@ -39,20 +41,26 @@ pub const TOKEN_BYTES: RangeInclusive<u64> = 1..=2_811_000;
 pub const FAULTS_MAX: usize = 100_000;
 /// Events that any run may use.
 pub const EVENTS_FLOOR: u64 = 100_000;
-/// Events of one run for every request, and again for every output token, and for every page of its
-/// prompt on every rank. The largest need seen on real traces is 65 a request; retractions repeat a
+/// Events of one run for every request, and again for every output token, and for every piece of its
+/// prompt (a page, or a smaller chunk) on every rank. The largest need seen on real traces is 65 a request; retractions repeat a
 /// request's copies and steps, so the bounds are generous.
 pub const EVENTS_PER_REQUEST: u64 = 1_000;
 /// See [`EVENTS_PER_REQUEST`].
 pub const EVENTS_PER_OUTPUT_TOKEN: u64 = 16;
 /// See [`EVENTS_PER_REQUEST`].
-pub const EVENTS_PER_PROMPT_PAGE: u64 = 16;
+pub const EVENTS_PER_PROMPT_PIECE: u64 = 16;
 /// Findings of one code that a run keeps with their evidence; all are counted.
 pub const FINDINGS_KEPT: usize = 16;
 /// Runs of one sweep; a larger plan must be asked for twice.
 pub const SWEEP_RUNS: u64 = 10_000_000;
-/// Times that one request may be served again before it fails for good.
-pub const ATTEMPTS_MAX: u32 = 4;
+/// Times that one refused request may be served again before it fails for good.
+pub const REFUSALS_MAX: u32 = 3;
+/// The last tick of a run, some 280 years: what is due later never happens. With [`TICKS_MAX`] it keeps
+/// every moment within 64 bits.
+pub const TICK_END: Tick = Tick(1 << 53);
+/// Physical pages of all servers and ranks together, each of which costs some 50 bytes: 64 million are
+/// about 3 GB.
+pub const MEMORY_PAGES_MAX: u64 = 1 << 26;
 /// Runs that the minimiser may use unless told otherwise: scenarios of a fuzzer take a few hundred,
 /// long workloads some thousands.
 pub const MINIMIZE_RUNS: u64 = 20_000;

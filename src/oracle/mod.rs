@@ -4,7 +4,7 @@
 //! few lines for owner and row (`placement`), its own ledger of page owners (`ownership`) and its
 //! own count of pages needed. What it says are [`Finding`]s, counted against their chances.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
 
 use crate::finding::{Chance, Code, Finding, Findings, Tally};
@@ -43,6 +43,8 @@ pub struct Terms {
 struct Known {
     text: Rc<Sequence>,
     transfer: Option<Transfer>,
+    /// Codes that a transfer was found under, by attempt, so that it counts once for each.
+    told: BTreeSet<(u32, Code)>,
 }
 
 impl Known {
@@ -58,6 +60,8 @@ struct InFlight {
     source: Server,
     target: Server,
     target_pages: Vec<PageId>,
+    /// Whether a source page was found to be given back.
+    source_gone: bool,
 }
 
 /// The source pages of one piece, with their epochs when it was queued.
@@ -179,6 +183,10 @@ impl Oracle {
         for &request in &open {
             self.find(tick, Code::StallNoProgress, Some(request), None, "an end", why);
         }
+        if cut_short && open.is_empty() {
+            // Requests that have not arrived yet will not.
+            self.find(tick, Code::StallNoProgress, None, None, "an end", why);
+        }
         for server in remains {
             self.chances.add(Chance::Checks, 1);
             self.close_server(tick, server, &open);
@@ -268,7 +276,7 @@ impl Oracle {
     ) {
         self.chances.add(Chance::Requests, 1);
         self.progress.arrived(request);
-        let known = Known { text: Rc::clone(text), transfer: None };
+        let known = Known { text: Rc::clone(text), transfer: None, told: BTreeSet::new() };
         self.requests.insert(request, known);
         let fits = self.fits(prompt, text.len());
         if fits != admitted {
@@ -426,7 +434,8 @@ impl Oracle {
         let new = || Source { pages: ledger.piece_queued(source_pages), parts_left: 0 };
         self.sources.entry(key).or_insert_with(new).parts_left += 1;
         self.ledger(target).copy_queued(target_pages);
-        let copy = InFlight { source, target, target_pages: target_pages.to_vec() };
+        let target_pages = target_pages.to_vec();
+        let copy = InFlight { source, target, target_pages, source_gone: false };
         self.copies.insert(part, copy);
         if let Some(transfer) = Known::transfer_of(&mut self.requests, part) {
             transfer.copies_queued += 1;
@@ -434,15 +443,19 @@ impl Oracle {
         }
     }
 
-    /// Reports source pages that were given back since the copy was queued.
+    /// Reports source pages that were given back since the copy was queued, once a copy.
     fn check_source(&mut self, tick: Tick, part: Part) {
-        let source = self.copies[&part].source;
+        let InFlight { source, source_gone, .. } = self.copies[&part];
+        if source_gone {
+            return;
+        }
         let key = (part.request, part.attempt, part.piece);
         let ledger = &self.ledgers[&source];
         let mut pages = self.sources[&key].pages.iter();
         let gone = pages.find(|&&(page, epoch)| !ledger.still_sends(page, epoch, part.request));
         if let Some(&(page, _)) = gone {
             let expected = format!("page {page} held until the copy of piece {} ends", part.piece);
+            self.copies.entry(part).and_modify(|copy| copy.source_gone = true);
             let (request, rank) = (Some(part.request), Some(part.rank));
             self.find(tick, Code::ReadFreed, request, rank, &expected, "given back before");
         }
@@ -543,7 +556,8 @@ impl Oracle {
             let Some((position, held)) = wrong.first else {
                 continue;
             };
-            if !self.transfer(request).told.insert(code) {
+            let attempt = self.transfer(request).attempt;
+            if !self.known(request).told.insert((attempt, code)) {
                 continue;
             }
             let rank = Rank(position.0 % self.terms.ranks);

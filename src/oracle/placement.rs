@@ -8,7 +8,6 @@
 //! [`Transfer::judge`] works by extents; [`Transfer::fate`] is the same for one row, and a test holds
 //! one against the other.
 
-use std::collections::BTreeSet;
 use std::rc::Rc;
 
 use super::fact::Write;
@@ -144,8 +143,6 @@ pub(super) struct Transfer {
     pub(super) copies_queued: u32,
     pub(super) copies_landed: u32,
     pub(super) last_queued: bool,
-    /// Codes that the request was already found under, so that it counts once for each.
-    pub(super) told: BTreeSet<Code>,
     stripes: Stripes,
     written: Vec<Spans>,
 }
@@ -168,7 +165,6 @@ impl Transfer {
             copies_queued: 0,
             copies_landed: 0,
             last_queued: false,
-            told: BTreeSet::new(),
             stripes,
             written: vec![Spans::default(); stripes.ranks as usize],
         }

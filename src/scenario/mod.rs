@@ -31,7 +31,7 @@ pub struct Scenario {
     pub version: u32,
     /// One line that says what to see.
     pub title: String,
-    /// Seed of everything drawn: synthetic workloads.
+    /// Seed of everything drawn: synthetic workloads and the free-list order `random`.
     #[serde(default)]
     pub seed: u64,
     /// The engine release whose switches are the base.

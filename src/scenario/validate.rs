@@ -63,6 +63,7 @@ pub fn validate(scenario: &Scenario, known: &KnownPolicies) -> Result<(), Invali
     let layout = layout(scenario)?;
     prefill(scenario, &scenario.prefill, known, &layout)?;
     decode(scenario, &scenario.decode, known, &layout)?;
+    memory(scenario)?;
     link(scenario, &scenario.link, &layout)?;
     pairing(&scenario.pairing, &layout)?;
     let requests = match &scenario.workload {
@@ -320,6 +321,23 @@ fn pool(path: &str, pages: u32, page: u32) -> Result<(), Invalid> {
     let by_tokens = u32::try_from(limits::POOL_TOKENS_MAX / u64::from(page)).unwrap_or(u32::MAX);
     let most = by_tokens.min(*limits::POOL_PAGES.end());
     within(path, pages, &(*limits::POOL_PAGES.start()..=most))
+}
+
+/// All pools together must be something that can be simulated.
+fn memory(scenario: &Scenario) -> Result<(), Invalid> {
+    let (prefill, decode) = (&scenario.prefill, &scenario.decode);
+    let prefill_pages = u64::from(prefill.workers) * u64::from(prefill.pages);
+    let decode_pages = u64::from(decode.workers) * u64::from(decode.pages);
+    let pages = prefill_pages + decode_pages * u64::from(scenario.layout.ranks);
+    if pages > limits::MEMORY_PAGES_MAX {
+        let wanted = format!(
+            "small enough that prefill.workers · prefill.pages + decode.workers · decode.pages · \
+             layout.ranks is at most {}",
+            limits::MEMORY_PAGES_MAX
+        );
+        return Err(invalid("decode.pages", wanted, pages));
+    }
+    Ok(())
 }
 
 fn prompt_tokens(path: &str, tokens: u64) -> Result<(), Invalid> {

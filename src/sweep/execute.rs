@@ -4,6 +4,7 @@
 //! written in one transaction by the calling thread. Only `micros` depends on threads and batches.
 
 use std::collections::BTreeMap;
+use std::panic::{self, AssertUnwindSafe};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
@@ -142,7 +143,13 @@ fn record(
 ) -> Record {
     let scenario = Scenario { seed, ..cell.clone() };
     let began = Instant::now();
-    let outcome = run(&scenario);
+    // A run that breaks an invariant of ours is a failed run, not the end of the sweep.
+    let outcome =
+        panic::catch_unwind(AssertUnwindSafe(|| run(&scenario))).unwrap_or_else(|panic| {
+            let message = panic.downcast_ref::<String>().map(String::as_str);
+            let message = message.or_else(|| panic.downcast_ref::<&str>().copied());
+            Err(format!("panicked: {}", message.unwrap_or("without a message")))
+        });
     Record {
         run: id,
         outcome,

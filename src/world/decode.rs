@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 use super::World;
 use super::event::Event;
 use super::handoff::{Fact as Told, Handoff, Stage};
-use super::request::{Destination, Place, Target};
+use super::request::{Destination, HostCopy, Place, Target};
 use super::store::{Store, split_taken};
 use crate::behaviour::{
     DecodeMatchUnit, DecodePrefixCut, DecodeReservation, LockOnMatch, NextStepDemand, Retraction,
@@ -159,16 +159,20 @@ impl World<'_> {
     fn pages_to_resume(&self, request: RequestId) -> Pages {
         // Without a host copy, the next token is the last one that prefill computes.
         let live = self.live(request);
-        match live.host {
-            Some(_) => self.layout.pages_needed(live.length + Tokens(1)),
+        match &live.host {
+            Some(host) => self.layout.pages_needed(host.stored + Tokens(1)),
             None => self.layout.pages_needed(live.length),
         }
     }
 
     /// Reserves decode pages for the request's transfer and tells prefill. False if it must wait.
     fn reserve(&mut self, request: RequestId) -> bool {
+        // The transfer before, if any, must be over: its copies landed and its pages given back.
         if self.live(request).source.is_some() {
             return false;
+        }
+        if self.live(request).handoff.stage() == Stage::Active {
+            self.renew(request);
         }
         let index = self.live(request).decode;
         let length = self.live(request).length;
@@ -307,8 +311,7 @@ impl World<'_> {
         let store = &mut self.decodes[index].store;
         let Ok(pages) = store.pool.alloc(wanted) else { return false };
         let live = self.live[request.index()].as_mut().expect("the request lives");
-        let host = live.host.take().expect("it has a host copy");
-        let stored = live.length;
+        let HostCopy { stored, rows } = live.host.take().expect("it has a host copy");
         let none = Tokens(0);
         let fact = Fact::Reserved {
             server: store.server,
@@ -324,7 +327,7 @@ impl World<'_> {
         store.taken(&mut self.log, request, Pages(0), &pages);
         let fact = Fact::Restored { server: store.server, request, from: none, to: stored };
         self.log.tell(&fact, &store.memory);
-        for (&page, ranks) in pages.iter().zip(host) {
+        for (&page, ranks) in pages.iter().zip(rows) {
             for (memory, extents) in store.memory.iter_mut().zip(ranks) {
                 for extent in extents {
                     let stamp = Stamp { written: self.log.now, writer: request, ..extent.stamp };
@@ -530,13 +533,14 @@ impl World<'_> {
                     memory.iter().map(|memory| memory.page(*page).to_vec()).collect()
                 };
                 let pages = self.layout.pages_needed(stored).index();
-                live.host = Some(target.table.iter().take(pages).map(rows).collect());
-                live.length = stored;
+                let rows = target.table.iter().take(pages).map(rows).collect();
+                live.host = Some(HostCopy { stored, rows });
             }
             Retraction::SendAgain => {
-                // The last output token is known but not stored: prefill computes it, too.
+                // The last output token is known but not stored: prefill computes it, too. Whatever
+                // the old transfer still does is in vain.
                 live.length = stored + Tokens(1);
-                self.renew(request);
+                self.hand(request, Told::Aborted);
             }
         }
         self.log.mark(Mark::Retracted);
@@ -554,6 +558,7 @@ impl World<'_> {
         live.attempt += 1;
         live.handoff = handoff;
         live.was_refused = false;
+        live.skips_prefix = false;
     }
 
     pub(super) fn new_handoff(&self) -> Handoff {

@@ -114,11 +114,6 @@ impl Handoff {
         !self.queued.is_empty()
     }
 
-    /// Whether prefill is computing a chunk of it.
-    pub fn is_computing(&self) -> bool {
-        self.computing
-    }
-
     /// Whether prefill holds pages for it.
     pub fn holds_source(&self) -> bool {
         self.source_held

@@ -32,11 +32,13 @@ pub(super) struct Link {
     pub(super) queue: VecDeque<Copy>,
     /// Copies served so far.
     pub(super) served: u64,
+    /// Whether a packed copy was ever larger than its region. Only then can copies disturb each other.
+    pub(super) spills: bool,
 }
 
 impl Link {
     /// Reads the sources of every copy whose time it is: the one being served, and each rank's first
-    /// packed one. Returns the parts that were read.
+    /// one if it is packed. Returns the parts that were read.
     pub(super) fn gather(&mut self, memory: &Memory, page: PageSize, ranks: u32) -> Vec<usize> {
         let mut read = Vec::new();
         let mut regions_in_use = vec![false; ranks as usize];
@@ -63,7 +65,8 @@ impl Link {
     /// Lets the rows that copy `newest` has just gathered replace those of other gathered copies in
     /// the same rows of the pack buffer.
     fn spill(&mut self, newest: usize) {
-        let Some(rows) = self.queue[newest].packed.clone() else { return };
+        let packed = self.queue[newest].packed.clone().filter(|_| self.spills);
+        let Some(rows) = packed else { return };
         let overlaps = |other: &Range<u64>| other.start < rows.end && rows.start < other.end;
         for index in 0..self.queue.len() {
             let copy = &self.queue[index];

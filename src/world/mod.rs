@@ -39,10 +39,11 @@ use crate::limits;
 use crate::oracle::fact::{Fact, Outcome, Server, Side, Text};
 use crate::oracle::{Oracle, Terms};
 use crate::planner::Planner;
-use crate::planner::pairing::{self, Endpoint, PairingRefusal};
+use crate::planner::pairing::{self, Endpoint, Pairing, PairingRefusal};
 use crate::pool::Pool;
 use crate::prompt::{Chains, Run as ContentRun};
 use crate::rng::Stream;
+use crate::scenario::validate::Invalid;
 use crate::scenario::{Fault, Moment, Scenario};
 use crate::units::{PageSize, Pages, Rank, RequestId, Tick, Tokens};
 use crate::workload::{self, Request, WorkloadError};
@@ -63,7 +64,7 @@ pub use registry::{FreeOrderSetup, Registry};
 
 use decode::Decode;
 use event::{Event, Queue};
-use handoff::Fact as Told;
+use handoff::{Fact as Told, Stage};
 use link::{Copy, Link};
 use log::Log;
 use prefill::Prefill;
@@ -75,7 +76,7 @@ use store::Store;
 pub enum RunError {
     /// A field of the scenario is out of its bounds.
     #[error(transparent)]
-    Invalid(#[from] crate::scenario::validate::Invalid),
+    Invalid(#[from] Invalid),
     /// The workload could not be read.
     #[error(transparent)]
     Workload(#[from] WorkloadError),
@@ -89,6 +90,15 @@ pub fn run(scenario: &Scenario, folder: &Path) -> Result<Run, RunError> {
 /// Runs a scenario with the policies of `registry`. Trace paths start at `folder`.
 pub fn run_with(scenario: &Scenario, folder: &Path, registry: &Registry) -> Result<Run, RunError> {
     crate::scenario::validate::validate(scenario, &registry.names())?;
+    if pair(scenario) == Ok(Pairing::PageForPage) && scenario.layout.ranks > 1 {
+        let problem = format!(
+            "must be 1 to be simulated, or lead to a refusal; connections of equal size are only \
+             checked, got {}",
+            scenario.pairing.prefill_ranks
+        );
+        let path = "pairing.prefill_ranks".to_owned();
+        return Err(Invalid { path, problem }.into());
+    }
     let requests = workload::requests(scenario, folder)?;
     Ok(World::new(scenario, registry, &requests).run())
 }
@@ -100,7 +110,7 @@ struct World<'a> {
     switches: Behaviours,
     layout: Layout,
     planner: Box<dyn Planner>,
-    pairing: Result<(), PairingRefusal>,
+    pairing: Result<Pairing, PairingRefusal>,
     chains: Chains,
     /// By request number; `None` before arrival.
     live: Vec<Option<Live>>,
@@ -118,6 +128,8 @@ struct World<'a> {
     /// Events so far, and how many there may be.
     events: u64,
     events_max: u64,
+    /// Whether a bound ended the run and not the want of events.
+    cut_short: bool,
     log: Log,
 }
 
@@ -160,7 +172,8 @@ impl<'a> World<'a> {
             queue: Queue::default(),
             arrived: 0,
             events: 0,
-            events_max: events_max(requests, layout),
+            events_max: events_max(scenario, requests, layout),
+            cut_short: false,
             log: Log::new(oracle),
         }
     }
@@ -182,9 +195,14 @@ impl<'a> World<'a> {
     /// Lets the next event happen. False if there is none, or no more may happen.
     fn step(&mut self) -> bool {
         if self.events == self.events_max {
+            self.cut_short = true;
             return false;
         }
         let Some((tick, event)) = self.queue.next() else { return false };
+        if tick > limits::TICK_END {
+            self.cut_short = true;
+            return false;
+        }
         self.events += 1;
         self.log.now = tick;
         match event {
@@ -215,12 +233,11 @@ impl<'a> World<'a> {
     }
 
     fn close(mut self) -> Run {
-        let cut_short = self.events == self.events_max;
         self.log.count(Metric::Events, self.events);
         let stores = self.prefills.iter().map(|prefill| &prefill.store);
         let stores = stores.chain(self.decodes.iter().map(|decode| &decode.store));
         let remains: Vec<_> = stores.map(Store::remains).collect();
-        self.log.close(&remains, cut_short)
+        self.log.close(&remains, self.cut_short)
     }
 
     /// Lets every server whose situation has changed look for work.
@@ -277,6 +294,7 @@ impl<'a> World<'a> {
             attempt: 0,
             skips_prefix: false,
             was_refused: false,
+            refusals: 0,
             gave_up: false,
             was_started: false,
             place: Place::Arriving,
@@ -295,8 +313,8 @@ impl<'a> World<'a> {
         self.log.chance(Chance::Pairings);
         let refused = match &self.pairing {
             Err(refusal) => Some((pairing_code(refusal), refusal.to_string())),
-            Ok(()) if !fits => Some((Code::RefusedCapacity, self.capacity_text(prompt))),
-            Ok(()) => None,
+            Ok(_) if !fits => Some((Code::RefusedCapacity, self.capacity_text(prompt))),
+            Ok(_) => None,
         };
         match refused {
             Some((code, said)) => {
@@ -365,8 +383,13 @@ impl<'a> World<'a> {
             Place::Retracted => {
                 self.log.mark(Mark::AbortRetracted);
                 live.host = None;
+                let is_over = live.handoff.stage() == Stage::Active;
                 self.decodes[decode].retracted.retain(|&waiting| waiting != request);
-                self.end(request, Outcome::Aborted);
+                self.hand(request, Told::Aborted);
+                // A transfer that has not begun ends by what it is told.
+                if is_over {
+                    self.end(request, Outcome::Aborted);
+                }
             }
         }
         self.wake_decode(decode);
@@ -390,7 +413,7 @@ impl<'a> World<'a> {
     }
 
     /// Tells the handoff that it is over, and sets the clock of a release by timeout.
-    fn close_transfer(&mut self, request: RequestId, why: Told) {
+    pub(super) fn close_transfer(&mut self, request: RequestId, why: Told) {
         if self.switches.release_on_abort == ReleaseOnAbort::Timeout {
             let after = Tick(self.scenario.decode.release_timeout_ticks);
             let attempt = self.live(request).attempt;
@@ -405,10 +428,11 @@ impl<'a> World<'a> {
         let serves_again = self.switches.refused_request == RefusedRequest::ServedAgain;
         let live = self.live(request);
         let refused = live.was_refused && live.place == Place::Transferring;
-        if refused && serves_again && !live.gave_up && live.attempt + 1 < limits::ATTEMPTS_MAX {
+        if refused && serves_again && !live.gave_up && live.refusals < limits::REFUSALS_MAX {
             self.log.mark(Mark::RefusedServedAgain);
             self.renew(request);
             let live = self.live_mut(request);
+            live.refusals += 1;
             live.skips_prefix = true;
             live.place = Place::Arriving;
             let decode = live.decode;
@@ -464,12 +488,14 @@ impl<'a> World<'a> {
 }
 
 /// Events that a run of `requests` may use.
-fn events_max(requests: &[Request], layout: Layout) -> u64 {
+fn events_max(scenario: &Scenario, requests: &[Request], layout: Layout) -> u64 {
+    // Exact budgets can be smaller than a page.
+    let piece = layout.page().get().min(scenario.prefill.chunk_tokens);
     let of_request = |request: &Request| {
-        let pages = u64::from(request.prompt_len().pages_ceil(layout.page()).0);
+        let pieces = u64::from(request.prompt_len().0.div_ceil(piece));
         limits::EVENTS_PER_REQUEST
             + limits::EVENTS_PER_OUTPUT_TOKEN * u64::from(request.output.0)
-            + limits::EVENTS_PER_PROMPT_PAGE * pages * u64::from(layout.ranks())
+            + limits::EVENTS_PER_PROMPT_PIECE * pieces * u64::from(layout.ranks())
     };
     limits::EVENTS_FLOOR + requests.iter().map(of_request).sum::<u64>()
 }
@@ -553,7 +579,7 @@ struct StoreConfig<'a> {
 }
 
 /// Whether the peers can be connected, by what they say of themselves.
-fn pair(scenario: &Scenario) -> Result<(), PairingRefusal> {
+fn pair(scenario: &Scenario) -> Result<Pairing, PairingRefusal> {
     let config = &scenario.pairing;
     let several = config.prefill_ranks > 1;
     let page = |rows| PageSize::new(rows).expect("validation keeps page sizes positive");
@@ -573,7 +599,7 @@ fn pair(scenario: &Scenario) -> Result<(), PairingRefusal> {
         pool: config.decode_pool,
         entry_bytes: config.decode_entry_bytes.clone(),
     };
-    pairing::pair(&prefill, &decode).map(|_| ())
+    pairing::pair(&prefill, &decode)
 }
 
 /// The code under which a refused connection is found.

@@ -43,6 +43,8 @@ pub(super) struct Live {
     pub(super) skips_prefix: bool,
     /// Whether the planner refused the present transfer.
     pub(super) was_refused: bool,
+    /// How often it was refused and served again.
+    pub(super) refusals: u32,
     /// Whether its client has given up.
     pub(super) gave_up: bool,
     /// Whether prefill has begun with it.
@@ -54,8 +56,16 @@ pub(super) struct Live {
     /// What prefill was told of the present transfer's destination. It goes on using the list even
     /// when decode no longer holds the pages.
     pub(super) destination: Destination,
-    /// KV on the host, by ordinal and rank, while retracted with a copy.
-    pub(super) host: Option<Vec<Vec<Vec<Extent>>>>,
+    /// KV on the host, while retracted with a copy.
+    pub(super) host: Option<HostCopy>,
+}
+
+/// What a retracted request had stored.
+pub(super) struct HostCopy {
+    /// Positions stored.
+    pub(super) stored: Tokens,
+    /// Rows by page of the table and rank.
+    pub(super) rows: Vec<Vec<Vec<Extent>>>,
 }
 
 /// What a request holds on prefill.

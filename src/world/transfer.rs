@@ -195,7 +195,7 @@ impl World<'_> {
         };
         self.log.tell(&Fact::Refused { request, code, ranks: &ranks, said: &said }, &[]);
         self.live_mut(request).was_refused = true;
-        self.hand(request, Told::Refused);
+        self.close_transfer(request, Told::Refused);
         false
     }
 
@@ -226,6 +226,7 @@ impl World<'_> {
         self.log.count(Metric::Copies, 1);
         let link = prefill * self.decodes.len() + decode;
         let copy = Copy { part, plan, packed, service, writes: None };
+        self.links[link].spills |= copy.packed.is_some() && !self.regions().fits_region(rows);
         self.links[link].queue.push_back(copy);
         if self.links[link].queue.len() == 1 {
             self.serve(link);
