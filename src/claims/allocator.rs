@@ -2,13 +2,14 @@
 //! them right.
 
 use std::collections::BTreeSet;
+use std::sync::LazyLock;
 
 use crate::pool::{Growth, Pool, Short};
 use crate::rng::Stream;
 use crate::scenario::generate::Choices;
 use crate::units::{PageId, PageSize, Pages, Tokens};
 use crate::world::Registry;
-use crate::world::registry::FreeOrderSetup;
+use crate::world::registry::{FreeOrderSetup, MakeFreeOrder};
 
 /// Calls of one case, at most.
 const CALLS: u32 = 64;
@@ -36,9 +37,9 @@ impl Model {
 
 /// Tries drawn calls on a pool of every kind of free list.
 pub fn hands_out_free_pages_once(choices: &mut impl Choices) {
-    let registry = Registry::default();
-    let names: Vec<_> = registry.free_orders.keys().collect();
-    let make = registry.free_orders[*choices.pick(&names)];
+    static ORDERS: LazyLock<Vec<MakeFreeOrder>> =
+        LazyLock::new(|| Registry::default().free_orders.into_values().collect());
+    let make = *choices.pick(&ORDERS);
     let page = *choices.pick(&[4, 1, 16]);
     let size = PageSize::new(page).expect("it is positive");
     let count = choices.within(1..=48);

@@ -99,7 +99,7 @@ impl Told {
                 assert_eq!(self.count(Action::Activate), 0, "the pages are decode's own");
             }
             Action::ReleaseSource => {
-                assert!(drained, "copies from the pages are in flight: {fact:?}")
+                assert!(drained, "copies from the pages are in flight: {fact:?}");
             }
             Action::End => {
                 assert_eq!(self.count(Action::Activate), 0, "an end without activation");

@@ -1,13 +1,15 @@
 //! Prefix caches: what is found, kept, protected and dropped agrees with a plain table of pages, for
 //! the radix tree under every eviction policy and for the block-hash cache.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
+use crate::cache::block_hash::BlockHashCache;
+use crate::cache::eviction::Eviction;
+use crate::cache::radix::RadixCache;
 use crate::cache::{Anchor, PrefixCache};
-use crate::prompt::{Chains, ContentId, PageKey, Run, Sequence};
+use crate::prompt::{Chains, ContentId, PageKey, Run};
 use crate::scenario::generate::Choices;
 use crate::units::{PageId, PageSize, Pages, Tokens};
-use crate::world::Registry;
 
 /// Calls of one case, at most.
 const CALLS: u32 = 64;
@@ -26,48 +28,54 @@ struct Model {
     /// The page before each page that ever was inserted.
     parents: BTreeMap<Place, Place>,
     locks: Vec<(Anchor, Vec<Place>)>,
+    /// How many locks each page is under, if any.
+    locked: BTreeMap<Place, u32>,
     next_page: u32,
 }
 
 /// Tries drawn calls on a radix tree.
 pub fn radix_keeps_its_pages(choices: &mut impl Choices) {
-    keeps_its_pages(choices, "radix", true);
+    let eviction = *choices.pick(&Eviction::ALL);
+    keeps_its_pages(choices, Box::new(RadixCache::new(Box::new(eviction))), true);
 }
 
 /// Tries drawn calls on a block-hash cache.
 pub fn block_hash_keeps_its_pages(choices: &mut impl Choices) {
-    keeps_its_pages(choices, "block_hash", false);
+    keeps_its_pages(choices, Box::new(BlockHashCache::default()), false);
 }
 
-fn keeps_its_pages(choices: &mut impl Choices, name: &str, is_tree: bool) {
-    let registry = Registry::default();
-    let evictions: Vec<_> = registry.evictions.values().collect();
-    let eviction = choices.pick(&evictions)();
-    let cache = registry.caches[name](eviction).expect("the cache is one that keeps something");
+fn keeps_its_pages(choices: &mut impl Choices, cache: Box<dyn PrefixCache>, is_tree: bool) {
     let mut model = Model {
         cache,
         is_tree,
         cached: BTreeMap::new(),
         parents: BTreeMap::new(),
         locks: Vec::new(),
+        locked: BTreeMap::new(),
         next_page: 1,
     };
     let page = PageSize::new(choices.within(1..=4)).expect("it is positive");
     let mut chains = Chains::default();
     for _ in 0..choices.within(1..=CALLS) {
-        let keys = keys(&sequence(choices, &mut chains, page), page);
         match choices.below(5) {
-            0 | 1 => model.insert(&keys, i64::from(choices.within(0..=2))),
-            2 => model.look_up(&keys, choices.chance(1, 2)),
+            0 | 1 => {
+                let places = prompt(choices, &mut chains, page);
+                model.insert(&places, i64::from(choices.within(0..=2)));
+            }
+            2 => {
+                let places = prompt(choices, &mut chains, page);
+                model.look_up(&places, choices.chance(1, 2));
+            }
             3 => model.unlock(choices),
             _ => model.evict(Pages(choices.within(0..=6))),
         }
-        model.check();
+        model.check_counts();
     }
+    model.check_all();
 }
 
 /// A prompt of few contents, so that prompts share beginnings of any length.
-fn sequence(choices: &mut impl Choices, chains: &mut Chains, page: PageSize) -> Sequence {
+fn prompt(choices: &mut impl Choices, chains: &mut Chains, page: PageSize) -> Vec<Place> {
     let runs: Vec<Run> = (0..2)
         .map(|_| {
             let content = ContentId(choices.below(3));
@@ -75,10 +83,7 @@ fn sequence(choices: &mut impl Choices, chains: &mut Chains, page: PageSize) -> 
         })
         .collect();
     let namespace = u32::from(choices.chance(1, 8));
-    chains.sequence(namespace, runs)
-}
-
-fn keys(sequence: &Sequence, page: PageSize) -> Vec<Place> {
+    let sequence = chains.sequence(namespace, runs);
     sequence.page_keys(page, sequence.len()).into_iter().enumerate().collect()
 }
 
@@ -101,7 +106,11 @@ impl Model {
         assert_eq!(hit.pages, self.found(keys), "the longest cached prefix");
         if locks {
             assert!(self.cache.lock(hit.anchor), "a fresh hit can be locked");
-            self.locks.push((hit.anchor, keys[..hit.pages.len()].to_vec()));
+            let places = &keys[..hit.pages.len()];
+            for &place in places {
+                *self.locked.entry(place).or_default() += 1;
+            }
+            self.locks.push((hit.anchor, places.to_vec()));
         }
     }
 
@@ -122,25 +131,26 @@ impl Model {
             return;
         }
         let index = choices.below(self.locks.len() as u64) as usize;
-        let (anchor, _) = self.locks.swap_remove(index);
+        let (anchor, places) = self.locks.swap_remove(index);
+        for place in places {
+            let left = self.locked.remove(&place).and_then(|locks| locks.checked_sub(1));
+            if let Some(left) = left.filter(|&left| left > 0) {
+                self.locked.insert(place, left);
+            }
+        }
         assert!(self.cache.unlock(anchor), "a lock can be undone once");
         let others = self.locks.iter().any(|&(other, _)| other == anchor);
         assert!(others || !self.cache.unlock(anchor), "and only once");
     }
 
-    fn protected(&self) -> BTreeSet<Place> {
-        self.locks.iter().flat_map(|(_, keys)| keys.iter().copied()).collect()
-    }
-
     fn evict(&mut self, wanted: Pages) {
-        let protected = self.protected();
-        let evictable = Pages(count(self.cached.len() - protected.len()));
+        let evictable = Pages(count(self.cached.len() - self.locked.len()));
         let dropped = self.cache.evict(wanted).concat();
         assert!(Pages::of(&dropped) >= wanted.min(evictable), "as many as wanted, if there are");
         for page in dropped {
             let place = self.cached.iter().find(|&(_, &cached)| cached == page);
             let (&place, _) = place.expect("a dropped page was cached");
-            assert!(!protected.contains(&place), "a dropped page was not locked");
+            assert!(!self.locked.contains_key(&place), "a dropped page was not locked");
             self.cached.remove(&place);
         }
         let mut parents = self.cached.keys().filter_map(|place| self.parents.get(place));
@@ -148,11 +158,14 @@ impl Model {
         assert!(!self.is_tree || is_whole, "a page of a tree goes after those that follow it");
     }
 
-    fn check(&self) {
-        let protected = count(self.protected().len());
+    fn check_counts(&self) {
+        let protected = count(self.locked.len());
         let all = count(self.cached.len());
         assert_eq!(self.cache.protected(), Pages(protected), "the locked pages");
         assert_eq!(self.cache.evictable(), Pages(all - protected), "the other ones");
+    }
+
+    fn check_all(&self) {
         let mut pages: Vec<PageId> = self.cache.pages().collect();
         pages.sort_unstable();
         let mut expected: Vec<PageId> = self.cached.values().copied().collect();

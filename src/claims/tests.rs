@@ -15,32 +15,32 @@ fn try_on_streams(label: &str, claim: impl Fn(&mut Stream)) {
 
 #[test]
 fn the_layout_places_every_position_once() {
-    try_on_streams("layout", |choices| layout::places_every_position_once(choices));
+    try_on_streams("layout", layout::places_every_position_once);
 }
 
 #[test]
 fn the_planner_plans_as_defined() {
-    try_on_streams("planner", |choices| planner::plans_as_defined(choices));
+    try_on_streams("planner", planner::plans_as_defined);
 }
 
 #[test]
 fn the_allocator_hands_out_free_pages_once() {
-    try_on_streams("allocator", |choices| allocator::hands_out_free_pages_once(choices));
+    try_on_streams("allocator", allocator::hands_out_free_pages_once);
 }
 
 #[test]
 fn the_radix_tree_keeps_its_pages() {
-    try_on_streams("radix", |choices| prefix_cache::radix_keeps_its_pages(choices));
+    try_on_streams("radix", prefix_cache::radix_keeps_its_pages);
 }
 
 #[test]
 fn the_block_hash_cache_keeps_its_pages() {
-    try_on_streams("block hash", |choices| prefix_cache::block_hash_keeps_its_pages(choices));
+    try_on_streams("block hash", prefix_cache::block_hash_keeps_its_pages);
 }
 
 #[test]
 fn a_handoff_ends_once_whatever_it_is_told() {
-    try_on_streams("handoff", |choices| handoff::ends_once_whatever_it_is_told(choices));
+    try_on_streams("handoff", handoff::ends_once_whatever_it_is_told);
 }
 
 #[test]
