@@ -6,6 +6,8 @@
 
 pub mod behaviour;
 pub mod cache;
+#[cfg(feature = "arbitrary")]
+pub mod claims;
 #[cfg(feature = "cli")]
 pub mod cli;
 pub mod conform;
@@ -23,7 +25,6 @@ pub mod report;
 pub mod rng;
 pub mod scenario;
 pub mod stats;
-#[cfg(feature = "report")]
 pub mod sweep;
 pub mod units;
 pub mod workload;

@@ -26,6 +26,7 @@ const ROOMS: &[&str] = &[
     "sweep",
     "report",
     "explain",
+    "claims",
     "cli",
 ];
 

@@ -30,7 +30,7 @@ const PAGE_SIZES: &[u32] = &[2, 4, 1, 16, 2, 4, 8, 3, 64, 16, 32, 256];
 /// Ranks; a third is such that it divides no page size of a power of two.
 const RANKS: &[u32] = &[2, 1, 4, 3, 2, 8, 4, 16];
 /// Pages of a pool that has room for everything; a larger one shows nothing more.
-const ROOMY_PAGES: u32 = 400;
+const ROOMY_PAGES: u32 = 600;
 /// Chunks that a prompt takes at most, and pieces that a chunk's send is split into at most: each is
 /// a copy to every rank.
 const CHUNKS_MAX: u32 = 16;
@@ -194,11 +194,11 @@ fn pool_pages(choices: &mut impl Choices, needs: &[u32]) -> u32 {
     let all: u32 = needs.iter().sum();
     let roomy = all.min(ROOMY_PAGES).max(largest);
     match choices.below(16) {
-        0..=2 => largest,
-        3 | 4 => largest + 1,
-        5..=8 => largest + choices.within(0..=largest),
-        9..=11 => choices.within(largest..=roomy),
-        12..=14 => roomy + choices.within(0..=4),
+        0 | 1 => largest,
+        2 | 3 => largest + 1,
+        4..=7 => largest + choices.within(0..=largest),
+        8..=10 => choices.within(largest..=roomy),
+        11..=14 => roomy + choices.within(0..=4),
         _ => largest.saturating_sub(1).max(1),
     }
 }

@@ -7,6 +7,8 @@
 
 #[cfg(feature = "cli")]
 pub mod execute;
+#[cfg(feature = "report")]
 pub mod ledger;
 pub mod plan;
+#[cfg(feature = "report")]
 pub mod summary;

@@ -3,13 +3,14 @@
 //! Whatever the source, a *request* is an arrival, a prompt as runs of content and a number of
 //! output tokens. Sources make contents of their own from [`ContentId::OWN`] on.
 
+use std::io::BufRead;
 use std::path::{Path, PathBuf};
 
 use thiserror::Error;
 
 use crate::limits;
 use crate::prompt::{ContentId, Run};
-use crate::scenario::{RequestSpec, RunSpec, Scenario, WorkloadConfig};
+use crate::scenario::{RequestSpec, RunSpec, Scenario, TraceConfig, WorkloadConfig};
 use crate::units::{Tick, Tokens};
 
 mod azure;
@@ -88,6 +89,15 @@ pub fn requests(scenario: &Scenario, base_dir: &Path) -> Result<Vec<Request>, Wo
         WorkloadConfig::Synthetic(synthetic) => Ok(synthetic::draw(synthetic, scenario.seed)),
         WorkloadConfig::Trace(trace) => trace::read(trace, base_dir),
     }
+}
+
+/// The requests of the trace of a validated `config`, read from `text`; errors call it `name`.
+pub fn trace_requests(
+    config: &TraceConfig,
+    name: &Path,
+    text: impl BufRead,
+) -> Result<Vec<Request>, WorkloadError> {
+    trace::of_text(config, name.to_owned(), text)
 }
 
 fn written_out(specs: &[RequestSpec]) -> Vec<Request> {

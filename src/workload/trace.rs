@@ -31,9 +31,18 @@ pub(super) struct TraceRequest {
 pub(super) fn read(config: &TraceConfig, base_dir: &Path) -> Result<Vec<Request>, WorkloadError> {
     let path = base_dir.join(&config.path);
     match File::open(&path) {
-        Ok(file) => Trace::new(config, path, BufReader::new(file)).requests(),
+        Ok(file) => of_text(config, path, BufReader::new(file)),
         Err(reason) => Err(WorkloadError::Read { path, reason }),
     }
+}
+
+/// Reads the trace of a validated `config` from `text`, which errors call `path`.
+pub(super) fn of_text(
+    config: &TraceConfig,
+    path: PathBuf,
+    text: impl BufRead,
+) -> Result<Vec<Request>, WorkloadError> {
+    Trace::new(config, path, text).requests()
 }
 
 struct Trace<'a, R> {

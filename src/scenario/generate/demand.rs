@@ -72,8 +72,11 @@ pub(super) fn draw(
         gap: *choices.pick(&[10, 0, 100, 1_000, 20_000]),
         bursts: *choices.pick(&[2, 0, 6]),
     };
-    let most = *choices.pick(&[REQUESTS_MAX, 3, 12, REQUESTS_MAX]);
-    let count = choices.within(1..=most);
+    let count = match choices.below(4) {
+        0 => choices.within(1..=4),
+        1 => choices.within(REQUESTS_MAX / 2..=REQUESTS_MAX),
+        _ => choices.within(1..=REQUESTS_MAX),
+    };
     if choices.chance(1, 12) {
         return synthetic(choices, &habits, count);
     }

@@ -1,0 +1,8 @@
+//! Hunts scenarios whose prefix or token count the planner cannot take.
+#![no_main]
+
+use kvseam::claims::scenarios;
+use kvseam::minimize::import::Target;
+use libfuzzer_sys::fuzz_target;
+
+fuzz_target!(|bytes: &[u8]| scenarios::run(Target::HuntMisalignment, bytes));

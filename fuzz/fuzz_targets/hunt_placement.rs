@@ -1,0 +1,8 @@
+//! Hunts scenarios that leave rows which do not hold what they should.
+#![no_main]
+
+use kvseam::claims::scenarios;
+use kvseam::minimize::import::Target;
+use libfuzzer_sys::fuzz_target;
+
+fuzz_target!(|bytes: &[u8]| scenarios::run(Target::HuntPlacement, bytes));

@@ -1,0 +1,8 @@
+//! Hunts scenarios whose reservation or page list is too short, or too long.
+#![no_main]
+
+use kvseam::claims::scenarios;
+use kvseam::minimize::import::Target;
+use libfuzzer_sys::fuzz_target;
+
+fuzz_target!(|bytes: &[u8]| scenarios::run(Target::HuntShortfall, bytes));

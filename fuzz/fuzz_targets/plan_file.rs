@@ -1,0 +1,7 @@
+//! Sweep plans: no bytes panic, and what parses gives scenarios that print back equal.
+#![no_main]
+
+use kvseam::claims::texts;
+use libfuzzer_sys::fuzz_target;
+
+fuzz_target!(|bytes: &[u8]| texts::plan_file(bytes));

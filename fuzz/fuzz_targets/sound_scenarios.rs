@@ -1,0 +1,8 @@
+//! What the lint calls sound has no defect.
+#![no_main]
+
+use kvseam::claims::scenarios;
+use kvseam::minimize::import::Target;
+use libfuzzer_sys::fuzz_target;
+
+fuzz_target!(|bytes: &[u8]| scenarios::run(Target::SoundScenarios, bytes));

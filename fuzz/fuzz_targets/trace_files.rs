@@ -1,0 +1,7 @@
+//! Traces of every format: no bytes panic, and what is read is in order.
+#![no_main]
+
+use kvseam::claims::texts;
+use libfuzzer_sys::fuzz_target;
+
+fuzz_target!(|bytes: &[u8]| texts::trace_file(bytes));

@@ -1,0 +1,78 @@
+//! Every claim on random streams, and on bytes near what is valid.
+
+use super::*;
+use crate::minimize::import::Target;
+use crate::rng::Stream;
+use crate::scenario::generate::Choices;
+
+const CASES: u64 = 3_000;
+
+fn try_on_streams(label: &str, claim: impl Fn(&mut Stream)) {
+    for seed in 0..CASES {
+        claim(&mut Stream::new(seed, label));
+    }
+}
+
+#[test]
+fn the_layout_places_every_position_once() {
+    try_on_streams("layout", layout::places_every_position_once);
+}
+
+#[test]
+fn the_planner_plans_as_defined() {
+    try_on_streams("planner", planner::plans_as_defined);
+}
+
+#[test]
+fn the_allocator_hands_out_free_pages_once() {
+    try_on_streams("allocator", allocator::hands_out_free_pages_once);
+}
+
+#[test]
+fn the_radix_tree_keeps_its_pages() {
+    try_on_streams("radix", prefix_cache::radix_keeps_its_pages);
+}
+
+#[test]
+fn the_block_hash_cache_keeps_its_pages() {
+    try_on_streams("block hash", prefix_cache::block_hash_keeps_its_pages);
+}
+
+#[test]
+fn a_handoff_ends_once_whatever_it_is_told() {
+    try_on_streams("handoff", handoff::ends_once_whatever_it_is_told);
+}
+
+#[test]
+fn sound_bytes_have_no_defect() {
+    for seed in 0..200 {
+        let mut stream = Stream::new(seed, "bytes");
+        let bytes: Vec<u8> = (0..400).map(|_| stream.below(256) as u8).collect();
+        scenarios::run(Target::SoundScenarios, &bytes);
+    }
+}
+
+#[test]
+fn texts_with_a_few_bytes_changed_never_panic() {
+    type Claim = fn(&[u8]);
+    let seeds: [(&str, Claim); 5] = [
+        (include_str!("../../sims/scenarios/padded-prefix.toml"), texts::scenario_file),
+        (include_str!("../../sims/plans/demo.toml"), texts::plan_file),
+        (concat!("0", include_str!("../../sims/traces/mooncake-tiny.jsonl")), texts::trace_file),
+        (concat!("1", include_str!("../../sims/traces/azure-tiny.csv")), texts::trace_file),
+        (include_str!("../../tests/vectors/radix.jsonl"), texts::vector_line),
+    ];
+    for (text, claim) in seeds {
+        let text = text.lines().take(60).collect::<Vec<_>>().join("\n");
+        claim(text.as_bytes());
+        let mut stream = Stream::new(5, "bytes");
+        for _ in 0..300 {
+            let mut bytes = text.clone().into_bytes();
+            for _ in 0..stream.within(1..=4) {
+                let at = stream.below(bytes.len() as u64) as usize;
+                bytes[at] = *stream.pick(b"019-\"{}[],.=\nae\xff");
+            }
+            claim(&bytes);
+        }
+    }
+}

@@ -1,0 +1,75 @@
+//! Files: arbitrary bytes never panic, and what parses prints back equal.
+
+use std::path::{Path, PathBuf};
+
+use crate::conform::{check_line, plan_line};
+use crate::planner::{Checked, Indexed};
+use crate::scenario::lint::lint;
+use crate::scenario::validate::validate;
+use crate::scenario::{TraceConfig, TraceFormat, file};
+use crate::sweep::plan::{CellId, Plan, Sources};
+use crate::workload;
+use crate::world::Registry;
+
+/// Requests of a trace that are read; what follows is more of the same.
+const TRACE_REQUESTS: u32 = 64;
+
+/// The bytes as a scenario file.
+pub fn scenario_file(bytes: &[u8]) {
+    let Ok(text) = std::str::from_utf8(bytes) else { return };
+    let Ok(scenario) = file::parse(text, "bytes") else { return };
+    let printed = scenario.to_toml();
+    let again = file::parse(&printed, "printed");
+    assert_eq!(again.ok().as_ref(), Some(&scenario), "{printed}");
+    if validate(&scenario, &Registry::default().names()).is_ok() {
+        lint(&scenario);
+    }
+}
+
+/// The bytes as a sweep plan over a small scenario.
+pub fn plan_file(bytes: &[u8]) {
+    let Ok(text) = std::str::from_utf8(bytes) else { return };
+    let base = "version = 1\ntitle = \"base\"\nlayout = { page_size = 2, ranks = 2 }\n\
+        prefill.pages = 16\ndecode.pages = 16\n\
+        workload.requests = [{ prompt = [{ content = 1, len = 7 }], output = 2 }]\n";
+    let sources = Sources {
+        plan_path: PathBuf::from("plan"),
+        plan: text.to_owned(),
+        base_path: PathBuf::from("base"),
+        base: base.to_owned(),
+    };
+    let Ok(plan) = Plan::parse(sources.clone()) else { return };
+    let again = Plan::parse(sources).expect("the same text parses again");
+    assert_eq!((plan.digest(), plan.runs()), (again.digest(), again.runs()), "{text}");
+    for cell in [0, plan.cells() - 1].map(CellId) {
+        let scenario = plan.scenario(cell).expect("every point was tried on the base");
+        let printed = scenario.to_toml();
+        assert_eq!(file::parse(&printed, "cell").ok(), Some(scenario), "{}", plan.describe(cell));
+    }
+}
+
+/// The bytes as a trace, the first of them deciding the format.
+pub fn trace_file(bytes: &[u8]) {
+    let Some((&first, rest)) = bytes.split_first() else { return };
+    let format = if first % 2 == 0 { TraceFormat::Mooncake } else { TraceFormat::Azure };
+    let config = TraceConfig {
+        format,
+        path: "bytes".to_owned(),
+        requests_max: Some(TRACE_REQUESTS),
+        time_numerator: 1,
+        time_denominator: 1,
+    };
+    let Ok(requests) = workload::trace_requests(&config, Path::new("bytes"), rest) else { return };
+    assert!(requests.is_sorted_by_key(|request| request.at), "in order of arrival");
+    assert!(requests.iter().all(|request| request.prompt_len().0 > 0 && request.output.0 > 0));
+}
+
+/// The bytes as a line of recorded answers, and as the input of one planner call.
+pub fn vector_line(bytes: &[u8]) {
+    let Ok(text) = std::str::from_utf8(bytes) else { return };
+    // The same line gets the same verdict; which one, other tests say.
+    assert_eq!(check_line(text), check_line(text), "{text}");
+    let checked = plan_line(text, &Checked);
+    let indexed = plan_line(text, &Indexed);
+    assert_eq!(checked.is_ok(), indexed.is_ok(), "{text}");
+}
