@@ -1,6 +1,36 @@
 //! `kvseam` simulates and fuzzes the seam between the prefill and decode KV caches of large language
 //! model servers: two paged pools, prefix caches and chunked prefill feed a transfer planner, an
 //! oracle judges every row, sweeps count how often each kind of error happens.
+//!
+//! # The rooms, from the ground up
+//!
+//! A room uses what stands before it, never what stands behind; `tests/rooms.rs` enforces it.
+//!
+//! - [`units`], [`limits`], [`stats`], [`rng`]: integers with a meaning, every bound, rates with
+//!   intervals, the only randomness.
+//! - [`behaviour`]: the switches, one enum each, and the profiles of engine releases.
+//! - [`layout`], [`prompt`]: where a position lives, and what a token's KV is.
+//! - [`finding`]: codes, chances, marks, metrics, and what a run leaves.
+//! - [`pool`], [`cache`], [`planner`]: the three that have to agree. They obey; they do not check.
+//! - [`scenario`], [`workload`]: the one concrete description of a run, and the requests in it.
+//! - [`oracle`]: fed with what happened, it judges; it shares no code with what it judges.
+//! - [`world`]: the simulated system and the one loop. Its page has the life of a request.
+//! - [`minimize`], [`claims`]: smaller scenarios with the same finding, and what fuzz targets claim.
+//! - [`conform`]: recorded answers of a real engine against pool, cache and planner.
+//! - [`sweep`], [`report`]: grids of runs into a ledger, and the charts drawn from it alone.
+//! - [`explain`], [`cli`]: what a code means, and the command line.
+//!
+//! ```
+//! use std::path::Path;
+//!
+//! use kvseam::finding::Code;
+//! use kvseam::{scenario::file, world};
+//!
+//! let padded = file::load(Path::new("sims/hazards/h06-padded-up.toml"))?;
+//! let run = world::run(&padded, Path::new("sims/hazards"))?;
+//! assert_eq!(run.findings.count(Code::PlacedMissing), 1);
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
 
 #![forbid(unsafe_code)]
 
