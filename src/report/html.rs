@@ -18,9 +18,23 @@ pub(crate) fn escape(text: &str) -> String {
     escaped
 }
 
-/// A name as a file name and an anchor.
+/// A name as a file name and an anchor: small letters, digits and hyphens, on any file system.
 pub(crate) fn slug(name: &str) -> String {
-    name.replace(['.', '_', ' '], "-")
+    let plain = |letter: char| if letter.is_ascii_alphanumeric() { letter } else { '-' };
+    name.chars().map(|letter| plain(letter).to_ascii_lowercase()).collect()
+}
+
+/// The names as slugs of which no two are equal.
+pub(crate) fn slugs<'a>(names: impl Iterator<Item = &'a str>) -> Vec<String> {
+    let mut slugs: Vec<String> = Vec::new();
+    for (number, name) in names.enumerate() {
+        let mut name = slug(name);
+        while slugs.contains(&name) {
+            name += &format!("-{number}");
+        }
+        slugs.push(name);
+    }
+    slugs
 }
 
 /// A text as the beginning of a sentence.
@@ -53,6 +67,12 @@ mod tests {
     #[test]
     fn nothing_of_a_plan_can_be_markup() {
         assert_eq!(escape("<b a=\"'\">&"), "&lt;b a=&quot;&#39;&quot;&gt;&amp;");
+    }
+
+    #[test]
+    fn slugs_are_file_names_and_differ() {
+        let names = ["padded up", "Padded_up", "../x", "padded-up-1"];
+        assert_eq!(slugs(names.into_iter()), ["padded-up", "padded-up-1", "---x", "padded-up-1-3"]);
     }
 
     #[test]

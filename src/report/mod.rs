@@ -5,6 +5,7 @@
 
 pub mod chart;
 pub mod command;
+mod former;
 mod html;
 pub(crate) mod number;
 pub mod page;

@@ -6,13 +6,15 @@
 use std::path::{Path, PathBuf};
 
 use super::chart::bars::{Bar, Bars};
-use super::chart::heat_map::{Cell, HeatMap};
-use super::chart::{self, Chart, ChartError, Head};
+use super::chart::heat_map::HeatMap;
+use super::chart::{self, Cell, Chart, ChartError, Head};
 use super::command::command;
-use super::html::{document, escape, sentence, slug};
+use super::former;
+use super::html::{document, escape, sentence, slug, slugs};
 use super::number;
-use super::table::{Class, Example, Group, Pivot, RUNS_FEW, Table};
+use super::table::{Class, Example, Group, Level, Pivot, RUNS_FEW, State, Table};
 use crate::finding::{Code, Mark, Named, Severity, Tally};
+use crate::stats::Rate;
 use crate::sweep::ledger::{Ledger, LedgerError};
 use crate::sweep::plan::{CellId, Plan};
 use crate::sweep::summary::CellSummary;
@@ -49,7 +51,8 @@ pub type Axes = (String, String);
 
 /// Writes `index.html` and every chart as SVG and PNG into the folder `out`, which is made if need
 /// be. Without `axes` the heat maps show page size and ranks if the plan varies them, else its first
-/// two axes. Answers the page's path.
+/// two axes. Charts of a former report there that this one has not are removed. Answers the page's
+/// path.
 pub fn write(ledger: &Ledger, axes: Option<&Axes>, out: &Path) -> Result<PathBuf, ReportError> {
     let fail = |path: &Path, source| ReportError::Write { path: path.to_owned(), source };
     std::fs::create_dir_all(out).map_err(|source| fail(out, source))?;
@@ -65,7 +68,11 @@ pub fn write(ledger: &Ledger, axes: Option<&Axes>, out: &Path) -> Result<PathBuf
     page.all()?;
     let path = out.join("index.html");
     let html = document(&ledger.plan.title, &page.html);
-    std::fs::write(&path, html).map_err(|source| fail(&path, source))?;
+    // Without a former page that can be read there is nothing known to be ours.
+    let before = std::fs::read_to_string(&path).unwrap_or_default();
+    std::fs::write(&path, &html).map_err(|source| fail(&path, source))?;
+    let stale = &former::charts(&before) - &former::charts(&html);
+    former::remove(out, stale.iter()).map_err(|source| fail(out, source))?;
     Ok(path)
 }
 
@@ -74,6 +81,8 @@ pub fn write(ledger: &Ledger, axes: Option<&Axes>, out: &Path) -> Result<PathBuf
 struct Shown {
     rows: Option<usize>,
     columns: Option<usize>,
+    /// Has a heat map for each of its points.
+    levels: Option<usize>,
     behaviour: Option<usize>,
 }
 
@@ -102,7 +111,9 @@ fn shown(plan: &Plan, axes: Option<&Axes>) -> Result<Shown, ReportError> {
             }
         }
     };
-    Ok(Shown { rows, columns, behaviour })
+    let free = |axis: &usize| ![rows, columns].contains(&Some(*axis));
+    let levels = behaviour.filter(free).or_else(|| (0..plan.axes.len()).find(free));
+    Ok(Shown { rows, columns, levels, behaviour })
 }
 
 /// The number of an axis other than `taken`.
@@ -125,7 +136,7 @@ struct Page<'a> {
 }
 
 /// "3.4 % (2.1 to 5.5 %)", or that it was not reached.
-fn share(rate: crate::stats::Rate) -> String {
+fn share(rate: Rate) -> String {
     match rate.interval() {
         None => "not reached".to_owned(),
         Some(interval) => format!(
@@ -166,6 +177,9 @@ impl Page<'_> {
         let ran = |cell: &&CellSummary| cell.runs > 0;
         let configurations = self.table.cells.iter().filter(ran).count() as u64;
         let worst = self.table.worst();
+        if all.chances == 0 {
+            return self.nothing();
+        }
         let Some((cell, group)) = worst.first() else {
             return format!(
                 "No configuration fails: {} runs of {} configurations without a defect: {}.",
@@ -188,18 +202,54 @@ impl Page<'_> {
             .map(|(runs, code)| format!("{} ({} runs)", code.name(), number::count(*runs)))
             .collect();
         format!(
-            "{} of {} configurations fail, in {} of {} runs, {}, most often by {}, and worst at {} \
-             ({} of {} runs).",
+            "{} of {} configurations fail, in {} of {} runs, {}, most often by {}, and {}.",
             number::count(worst.len() as u64),
             number::count(configurations),
             number::count(all.hits),
             number::count(all.chances),
             share(all),
             how.join(", "),
-            self.table.plan.describe(*cell),
-            number::count(group.runs.hits),
-            number::count(group.runs.chances),
+            self.highest(&worst, *cell, group)
         )
+    }
+
+    /// Where the share is highest, or how many configurations share that place.
+    fn highest(&self, worst: &[(CellId, Group)], cell: CellId, group: &Group) -> String {
+        match ties(worst) {
+            0 | 1 => format!(
+                "worst at {} ({} of {} runs)",
+                self.table.plan.describe(cell),
+                number::count(group.runs.hits),
+                number::count(group.runs.chances)
+            ),
+            ties => format!(
+                "{} configurations tie at the highest frequency, {}",
+                number::count(ties),
+                percent(group.runs)
+            ),
+        }
+    }
+
+    /// Why there is nothing to judge.
+    fn nothing(&self) -> String {
+        let cells = self.table.cells;
+        let (possible, errors) = cells
+            .iter()
+            .filter(|cell| cell.impossible.is_none())
+            .fold((0, 0), |(possible, errors), cell| (possible + 1, errors + cell.errors));
+        let configurations = number::count(cells.len() as u64);
+        if possible == 0 {
+            format!("Nothing was run: none of the {configurations} configurations can be run.")
+        } else if errors > 0 {
+            let errors = number::count(errors);
+            format!("Nothing can be judged: {errors} runs were tried, and none could be run.")
+        } else {
+            let possible = number::count(possible);
+            format!(
+                "Nothing was run yet: of {configurations} configurations {possible} can be run, and \
+                 no run of them is done."
+            )
+        }
     }
 
     /// What makes the numbers less than they seem.
@@ -211,7 +261,7 @@ impl Page<'_> {
         let impossible = sum(&|cell| u64::from(cell.impossible.is_some()));
         let errors = sum(&|cell| cell.errors);
         let due = (plan.cells() - impossible) * plan.seeds.count;
-        let left = due - sum(&|cell| cell.runs) - errors;
+        let left = due.saturating_sub(sum(&|cell| cell.runs) + errors);
         let missing: Vec<&str> = plan
             .marks
             .iter()
@@ -239,14 +289,14 @@ impl Page<'_> {
     /// The opening chart: how each behaviour fails, or without such an axis any defect by both axes.
     fn summary(&mut self) -> Result<(), ReportError> {
         let Some(behaviour) = self.shown.behaviour else {
-            let pivot = self.table.pivot(Class::Defect, self.shown.rows, self.shown.columns);
-            let map = self.heat_map(Class::Defect, &pivot, 1.0);
+            let pivot = self.table.pivot(Class::Defect, self.shown.rows, self.shown.columns, None);
+            let map = self.heat_map(Class::Defect, &pivot, None, 1.0);
             return self.picture("summary", &map);
         };
         let mut classes = vec![Class::Defect];
         classes.extend(self.table.codes().into_iter().map(Class::Code));
-        let pivots: Vec<Pivot> =
-            classes.iter().map(|&class| self.table.pivot(class, Some(behaviour), None)).collect();
+        let by_behaviour = |&class| self.table.pivot(class, Some(behaviour), None, None);
+        let pivots: Vec<Pivot> = classes.iter().map(by_behaviour).collect();
         let rows = pivots[0].rows.clone();
         let column = |row: usize, pivot: &Pivot| cell(&pivot.groups[row][0]);
         let cells = (0..rows.len())
@@ -254,8 +304,8 @@ impl Page<'_> {
             .collect();
         let map = HeatMap {
             head: Head {
-                title: "What fails under which behaviour".to_owned(),
-                subtitle: format!("share of runs {}", self.others(&[Some(behaviour)])),
+                title: format!("What fails by {}", self.axis(Some(behaviour))),
+                subtitle: self.subtitle(&[Some(behaviour)]),
             },
             rows_title: self.table.plan.axes[behaviour].name.clone(),
             columns_title: "kind of finding".to_owned(),
@@ -277,8 +327,20 @@ impl Page<'_> {
             return;
         }
         let rest = worst.len().saturating_sub(WORST_SHOWN);
-        let mut html =
-            String::from("<h2>Worst configurations</h2>\n<div class=\"wide\"><table>\n<thead><tr>");
+        let tie = match ties(&worst) {
+            0 | 1 => String::new(),
+            ties => format!(
+                " {} configurations tie at the highest frequency, {}.",
+                number::count(ties),
+                percent(worst[0].1.runs)
+            ),
+        };
+        let mut html = format!(
+            "<h2>Configurations that fail most often</h2>\n<p>By frequency, then by the lower end of \
+             its interval, then by the number of codes.{}</p>\n\
+             <div class=\"wide\"><table>\n<thead><tr>",
+            escape(&tie)
+        );
         for axis in &plan.axes {
             html += &format!("<th scope=\"col\">{}</th>", escape(&axis.name));
         }
@@ -290,7 +352,7 @@ impl Page<'_> {
                 html += &format!("<th scope=\"row\">{}</th>", escape(&point.name));
             }
             html += &format!("<td class=\"codes\">{}</td>", escape(&self.found(*cell)));
-            html += &self.group_cells(group, false);
+            html += &self.group_cells(Class::Defect, group);
             html += "</tr>\n";
         }
         html += "</tbody></table></div>\n";
@@ -335,13 +397,9 @@ impl Page<'_> {
             number::count(all.runs.chances),
             escape(&share(all.runs)),
         ));
-        let Shown { rows, columns, .. } = self.shown;
-        let pivot = self.table.pivot(class, rows, columns);
-        let map = self.heat_map(class, &pivot, chart::scale_end(share_max(&pivot)));
-        self.picture(&format!("{}-heat-map", slug(name)), &map)?;
-        self.pivot_table(class, &pivot, rows, columns);
+        self.heat_maps(class)?;
         if let Some(behaviour) = self.shown.behaviour {
-            let pivot = self.table.pivot(class, Some(behaviour), None);
+            let pivot = self.table.pivot(class, Some(behaviour), None, None);
             let bars = self.bars(class, &pivot, behaviour);
             self.picture(&format!("{}-bars", slug(name)), &bars)?;
             self.pivot_table(class, &pivot, Some(behaviour), None);
@@ -350,14 +408,48 @@ impl Page<'_> {
         Ok(())
     }
 
-    fn heat_map(&self, class: Class, pivot: &Pivot, end: f64) -> HeatMap {
+    /// A heat map for each level at which the class was found, all of one scale: added up over
+    /// levels, a cell's share would depend on how many of its runs had a chance at each. A class that
+    /// was not found at any level has one map of all.
+    fn heat_maps(&mut self, class: Class) -> Result<(), ReportError> {
+        let Shown { rows, columns, levels, .. } = self.shown;
+        let name = format!("{}-heat-map", slug(class.name()));
+        let mut maps: Vec<(String, Option<Level>, Pivot)> = Vec::new();
+        if let Some(axis) = levels {
+            let points = self.table.plan.axes[axis].points.iter();
+            let slugs = slugs(points.map(|point| point.name.as_str()));
+            for (point, slug) in slugs.iter().enumerate() {
+                let level = Some(Level { axis, point });
+                let pivot = self.table.pivot(class, rows, columns, level);
+                if pivot.groups.iter().flatten().any(|group| group.runs.hits > 0) {
+                    maps.push((format!("{name}-{slug}"), level, pivot));
+                }
+            }
+        }
+        if maps.is_empty() {
+            maps.push((name, None, self.table.pivot(class, rows, columns, None)));
+        }
+        let end =
+            chart::scale_end(maps.iter().map(|(.., pivot)| share_max(pivot)).fold(0.0, f64::max));
+        for (name, level, pivot) in &maps {
+            self.picture(name, &self.heat_map(class, pivot, *level, end))?;
+            self.pivot_table(class, pivot, rows, columns);
+        }
+        Ok(())
+    }
+
+    fn heat_map(&self, class: Class, pivot: &Pivot, level: Option<Level>, end: f64) -> HeatMap {
         let Shown { rows, columns, .. } = self.shown;
         let axes = [rows, columns].into_iter().flatten();
         let names: Vec<&str> = axes.map(|axis| self.axis(Some(axis))).collect();
+        let at = level.map_or(String::new(), |Level { axis, point }| {
+            let axis = &self.table.plan.axes[axis];
+            format!(", {} = {}", axis.name, axis.points[point].name)
+        });
         HeatMap {
             head: Head {
-                title: format!("{} by {}", class.name(), names.join(" × ")),
-                subtitle: format!("share of runs {}", self.others(&[rows, columns])),
+                title: format!("{} by {}{at}", class.name(), names.join(" × ")),
+                subtitle: self.subtitle(&[rows, columns, level.map(|level| level.axis)]),
             },
             rows_title: self.axis(rows).to_owned(),
             columns_title: self.axis(columns).to_owned(),
@@ -371,16 +463,16 @@ impl Page<'_> {
     }
 
     fn bars(&self, class: Class, pivot: &Pivot, behaviour: usize) -> Bars {
-        let rates = pivot.groups.iter().map(|row| row[0].runs);
-        let high = rates.clone().filter_map(|rate| rate.interval());
+        let groups = pivot.groups.iter().map(|row| &row[0]);
+        let high = groups.clone().filter_map(|group| group.runs.interval());
         let max = high.map(|interval| interval.high).fold(0.0, f64::max);
-        let bar = |(name, rate): (&String, _)| Bar { name: name.clone(), rate };
+        let bar = |(name, group): (&String, _)| Bar { name: name.clone(), cell: cell(group) };
         Bars {
             head: Head {
                 title: format!("{} by {}", class.name(), self.axis(Some(behaviour))),
-                subtitle: format!("share of runs {}", self.others(&[Some(behaviour)])),
+                subtitle: self.subtitle(&[Some(behaviour)]),
             },
-            bars: pivot.rows.iter().zip(rates).map(bar).collect(),
+            bars: pivot.rows.iter().zip(groups).map(bar).collect(),
             unit: format!("{UNIT}, with 95 % Wilson intervals"),
             end: chart::scale_end(max),
             few: RUNS_FEW,
@@ -392,7 +484,7 @@ impl Page<'_> {
     }
 
     /// What a chart of these axes adds up.
-    fn others(&self, shown: &[Option<usize>]) -> String {
+    fn subtitle(&self, shown: &[Option<usize>]) -> String {
         let plan = self.table.plan;
         let axes = plan.axes.iter().enumerate();
         let hidden = axes.filter(|(index, _)| !shown.contains(&Some(*index)));
@@ -402,9 +494,13 @@ impl Page<'_> {
         let over = if names.is_empty() {
             String::new()
         } else {
-            format!("over {}; ", names.join(" and "))
+            format!(", all together over {}", names.join(" and "))
         };
-        format!("{over}{} seeds a cell", plan.seeds.count)
+        let seeds = match plan.seeds.count {
+            1 => "1 seed".to_owned(),
+            seeds => format!("{} seeds", number::count(seeds)),
+        };
+        format!("share of runs{over}; {seeds} a cell")
     }
 
     /// Puts a chart onto the page, and beside it as two files.
@@ -416,9 +512,9 @@ impl Page<'_> {
         // Below 70 % of its size a chart's text is too small: narrow screens scroll instead.
         let width = chart.size().0 * 7 / 10;
         self.push(&format!(
-            "<div class=\"chart\" style=\"--least:{width}px\">\n{}\n</div>\n\
-             <p class=\"files\"><a href=\"{name}.svg\">SVG</a> <a href=\"{name}.png\">PNG</a></p>\n",
-            svg.trim()
+            "<div class=\"chart\" style=\"--least:{width}px\">\n{}\n</div>\n{}",
+            svg.trim(),
+            former::link(name)
         ));
         Ok(())
     }
@@ -449,7 +545,7 @@ impl Page<'_> {
                 for name in names.into_iter().flatten() {
                     html += &format!("<th scope=\"row\">{}</th>", escape(name));
                 }
-                html += &self.group_cells(group, per.is_some());
+                html += &self.group_cells(class, group);
                 html += "</tr>\n";
             }
         }
@@ -457,11 +553,16 @@ impl Page<'_> {
         self.push(&html);
     }
 
-    fn group_cells(&self, group: &Group, with_findings: bool) -> String {
+    fn group_cells(&self, class: Class, group: &Group) -> String {
         let few = if group.runs.chances < RUNS_FEW { " <b title=\"few runs\">*</b>" } else { "" };
-        let mut html = match (group.runs.interval(), group.impossible) {
-            (None, true) => "<td colspan=\"4\">impossible</td>".to_owned(),
-            (None, false) => "<td colspan=\"4\">not reached</td>".to_owned(),
+        let mut html = match (group.runs.interval(), group.state) {
+            (None, State::Impossible) => {
+                let reason = group.first.and_then(|id| self.table.cell(id).impossible.as_deref());
+                let reason = escape(reason.unwrap_or("no cell"));
+                format!("<td colspan=\"4\" class=\"reason\">impossible: {reason}</td>")
+            }
+            (None, State::NotRun) => "<td colspan=\"4\">not run yet</td>".to_owned(),
+            (None, State::Ran) => "<td colspan=\"4\">not reached</td>".to_owned(),
             (Some(interval), _) => format!(
                 "<td class=\"number\">{}</td><td class=\"number\">{}{few}</td>\
                  <td class=\"number\">{}</td><td>{} to {}</td>",
@@ -472,7 +573,8 @@ impl Page<'_> {
                 escape(&number::percent(interval.high)),
             ),
         };
-        if with_findings {
+        // Findings of any defect would be runs again.
+        if matches!(class, Class::Code(_)) {
             let rate = group.findings;
             let (hits, chances) = (number::count(rate.hits), number::count(rate.chances));
             let share = rate.interval().map_or(String::new(), |interval| {
@@ -484,7 +586,11 @@ impl Page<'_> {
             None => String::new(),
             Some(Example { cell, seed, found }) => {
                 let command = escape(&command(self.table.plan, cell, seed));
-                let what = if found { "" } else { " <i>(clean)</i>" };
+                let what = match (found, class) {
+                    (true, _) => "",
+                    (false, Class::Defect) => " <i>(clean)</i>",
+                    (false, Class::Code(_)) => " <i>(without this code)</i>",
+                };
                 format!("<code>{command}</code>{what}")
             }
         };
@@ -586,7 +692,25 @@ fn head_cells(per: Option<&str>) -> String {
 }
 
 fn cell(group: &Group) -> Cell {
-    if group.impossible { Cell::Impossible } else { Cell::Share(group.runs) }
+    match group.state {
+        State::Impossible => Cell::Impossible,
+        State::NotRun => Cell::NotRun,
+        State::Ran => Cell::Share(group.runs),
+    }
+}
+
+/// How many of the sorted groups have the share of the first.
+fn ties(worst: &[(CellId, Group)]) -> u64 {
+    let equal = |a: Rate, b: Rate| {
+        u128::from(a.hits) * u128::from(b.chances) == u128::from(b.hits) * u128::from(a.chances)
+    };
+    let first = worst.first().map(|(_, group)| group.runs);
+    let same = |group: &Group| first.is_some_and(|first| equal(first, group.runs));
+    worst.iter().take_while(|(_, group)| same(group)).count() as u64
+}
+
+fn percent(rate: Rate) -> String {
+    rate.interval().map_or("not reached".to_owned(), |interval| number::percent(interval.share))
 }
 
 fn share_max(pivot: &Pivot) -> f64 {
@@ -604,7 +728,8 @@ mod tests {
     #[test]
     fn axes_default_to_page_size_and_ranks_and_unknown_ones_are_refused() {
         let plan = small();
-        let shown_by_default = Shown { rows: Some(0), columns: Some(1), behaviour: Some(2) };
+        let shown_by_default =
+            Shown { rows: Some(0), columns: Some(1), levels: Some(2), behaviour: Some(2) };
         assert_eq!(shown(&plan, None).unwrap(), shown_by_default);
         let axes = ("behaviour".to_owned(), "layout.rings".to_owned());
         let error = shown(&plan, Some(&axes)).unwrap_err().to_string();
@@ -636,11 +761,43 @@ mod tests {
             assert!(!html.contains(part), "{part}");
         }
         // One rank has no transfer to activate, two ranks do not fit with pages of 64.
-        let map = std::fs::read_to_string(out.0.join("placed-missing-heat-map.svg")).unwrap();
+        let map =
+            std::fs::read_to_string(out.0.join("placed-missing-heat-map-padded-up.svg")).unwrap();
         assert!(map.contains("not reached") && map.contains("impossible"), "{map}");
         assert!(html.contains("<td colspan=\"4\">not reached</td>"));
+        for text in ["(without this code)", "impossible: ", "What fails by behaviour"] {
+            assert!(html.contains(text), "{text}");
+        }
         for name in ["summary.png", "any-defect-bars.svg", "placed-missing-bars.png"] {
             assert!(out.0.join(name).is_file(), "{name}");
         }
+    }
+
+    #[test]
+    fn only_charts_of_a_former_report_are_removed() {
+        let (path, out) = (Scratch::new("stale-ledger"), Scratch::new("stale"));
+        let (ledger, _) = swept(&path, 1);
+        std::fs::create_dir_all(&out.0).unwrap();
+        for file in ["old-bars.svg", "old-bars.png", "mine-bars.svg"] {
+            std::fs::write(out.0.join(file), "a").unwrap();
+        }
+        std::fs::write(out.0.join("index.html"), former::link("old-bars")).unwrap();
+        write(&ledger, None, &out.0).unwrap();
+        assert!(!out.0.join("old-bars.svg").exists() && !out.0.join("old-bars.png").exists());
+        assert!(out.0.join("mine-bars.svg").exists() && out.0.join("any-defect-bars.svg").exists());
+    }
+
+    #[test]
+    fn a_ledger_without_runs_says_that_nothing_was_run() {
+        let (path, out) = (Scratch::new("empty-ledger"), Scratch::new("empty"));
+        let ledger = Ledger::start(&path.0, &small(), |_| Ok(())).unwrap();
+        let html = std::fs::read_to_string(write(&ledger, None, &out.0).unwrap()).unwrap();
+        assert!(html.contains("Nothing was run yet") && html.contains(">not run yet<"), "{html}");
+        let path = Scratch::new("impossible-ledger");
+        let ledger = Ledger::start(&path.0, &small(), |_| Err("too <wide".to_owned())).unwrap();
+        let html = std::fs::read_to_string(write(&ledger, None, &out.0).unwrap()).unwrap();
+        assert!(html.contains("none of the 8 configurations can be run"), "{html}");
+        assert!(html.contains("impossible: too &lt;wide</td>"), "{html}");
+        assert!(!html.contains("No configuration fails"), "{html}");
     }
 }

@@ -27,10 +27,24 @@ pub struct Group {
     pub runs: Rate,
     /// Findings out of chances, all runs together. For defects these are runs.
     pub findings: Rate,
-    /// Whether none of the cells can be run.
-    pub impossible: bool,
-    /// A run to look at: the first that found it, or else the first that could.
+    /// How far the cells have come.
+    pub state: State,
+    /// The first of the cells.
+    pub first: Option<CellId>,
+    /// A run to look at: the first that found it, or else the first of a cell that could.
     pub example: Option<Example>,
+}
+
+/// How far some cells have come: as far as the furthest.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub enum State {
+    /// None of them can be run.
+    #[default]
+    Impossible,
+    /// No run is done yet.
+    NotRun,
+    /// There are runs.
+    Ran,
 }
 
 /// A run to look at.
@@ -42,6 +56,15 @@ pub struct Example {
     pub seed: u64,
     /// Whether it found the class.
     pub found: bool,
+}
+
+/// A point of an axis, by their numbers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Level {
+    /// The axis.
+    pub axis: usize,
+    /// The point of it.
+    pub point: usize,
 }
 
 /// Groups by two axes, row by row.
@@ -90,6 +113,16 @@ impl Class {
     }
 }
 
+impl State {
+    fn of(cell: &CellSummary) -> State {
+        match (&cell.impossible, cell.runs + cell.errors) {
+            (Some(_), _) => State::Impossible,
+            (None, 0) => State::NotRun,
+            (None, _) => State::Ran,
+        }
+    }
+}
+
 impl Table<'_> {
     /// The codes found anywhere: defects first, each kind in the order of declaration.
     pub fn codes(&self) -> Vec<Code> {
@@ -109,16 +142,26 @@ impl Table<'_> {
 
     /// All cells as one group.
     pub fn all(&self, class: Class) -> Group {
-        self.pivot(class, None, None).groups[0][0]
+        self.pivot(class, None, None, None).groups[0][0]
     }
 
-    /// Groups by the axes of these numbers. Without an axis there is one row or column, "all".
-    pub fn pivot(&self, class: Class, rows: Option<usize>, columns: Option<usize>) -> Pivot {
+    /// Groups by the axes of these numbers. Without an axis there is one row or column, "all". Only
+    /// cells at the `level` are counted if there is one.
+    pub fn pivot(
+        &self,
+        class: Class,
+        rows: Option<usize>,
+        columns: Option<usize>,
+        level: Option<Level>,
+    ) -> Pivot {
         let (row_names, column_names) = (self.names(rows), self.names(columns));
         let mut members: Vec<Vec<Vec<CellId>>> =
             vec![vec![Vec::new(); column_names.len()]; row_names.len()];
         for cell in (0..self.plan.cells()).map(CellId) {
             let indices = self.plan.indices(cell);
+            if level.is_some_and(|level| indices[level.axis] != level.point) {
+                continue;
+            }
             let at = |axis: Option<usize>| axis.map_or(0, |axis| indices[axis]);
             members[at(rows)][at(columns)].push(cell);
         }
@@ -129,7 +172,8 @@ impl Table<'_> {
         Pivot { rows: row_names, columns: column_names, groups }
     }
 
-    /// The cells with a defect, the worst first; of equals the first of the plan.
+    /// The cells with a defect by falling share of runs, then by the lower end of its interval, then
+    /// by the number of codes that are defects; of equals the first of the plan.
     pub fn worst(&self) -> Vec<(CellId, Group)> {
         let mut cells: Vec<(CellId, Group)> = (0..self.plan.cells())
             .map(|cell| (CellId(cell), self.group(Class::Defect, &[CellId(cell)])))
@@ -139,9 +183,19 @@ impl Table<'_> {
         cells.sort_by(|(_, a), (_, b)| {
             let left = u128::from(b.runs.hits) * u128::from(a.runs.chances);
             let right = u128::from(a.runs.hits) * u128::from(b.runs.chances);
-            left.cmp(&right)
+            let low = |group: &Group| group.runs.interval().map_or(0.0, |interval| interval.low);
+            left.cmp(&right).then(low(b).total_cmp(&low(a)))
         });
+        // A stable sort within equal rates keeps the order of the plan.
+        for equals in cells.chunk_by_mut(|(_, a), (_, b)| a.runs == b.runs) {
+            equals.sort_by_key(|&(cell, _)| std::cmp::Reverse(self.defect_codes(cell)));
+        }
         cells
+    }
+
+    fn defect_codes(&self, cell: CellId) -> usize {
+        let codes = self.cell(cell).codes.keys();
+        codes.filter(|code| code.severity() == Severity::Defect).count()
     }
 
     fn names(&self, axis: Option<usize>) -> Vec<String> {
@@ -155,10 +209,10 @@ impl Table<'_> {
     }
 
     fn group(&self, class: Class, members: &[CellId]) -> Group {
-        let mut group = Group { impossible: true, ..Group::default() };
+        let mut group = Group { first: members.first().copied(), ..Group::default() };
         for &id in members {
             let cell = self.cell(id);
-            group.impossible &= cell.impossible.is_some();
+            group.state = group.state.max(State::of(cell));
             let (runs, chances) = class.chances(cell);
             let found = class.incidence(cell);
             // A run that found something had its chance, whatever was counted.
@@ -168,7 +222,7 @@ impl Table<'_> {
                 group.runs.hits += found.runs;
                 group.findings.hits += found.count;
             }
-            let example = example(id, found, runs, self.plan.seeds.first);
+            let example = example(id, found, cell.seed.filter(|_| runs > 0));
             if example.is_some_and(|new| group.example.is_none_or(|old| new.found && !old.found)) {
                 group.example = example;
             }
@@ -177,10 +231,10 @@ impl Table<'_> {
     }
 }
 
-fn example(cell: CellId, found: Option<Incidence>, runs: u64, first: u64) -> Option<Example> {
+fn example(cell: CellId, found: Option<Incidence>, first: Option<u64>) -> Option<Example> {
     match found {
         Some(found) => Some(Example { cell, seed: found.seed, found: true }),
-        None => (runs > 0).then_some(Example { cell, seed: first, found: false }),
+        None => first.map(|seed| Example { cell, seed, found: false }),
     }
 }
 
@@ -202,6 +256,7 @@ pub(crate) mod tests {
                 continue;
             }
             cell.runs = 100;
+            cell.seed = Some(5);
             cell.chances.add(Chance::Requests, 2_000);
             cell.runs_with_chance.add(Chance::Requests, 100);
             if two_ranks {
@@ -225,7 +280,7 @@ pub(crate) mod tests {
     fn groups_add_up_the_cells_of_the_other_axes() {
         let (plan, cells) = (small(), cells());
         let table = Table { plan: &plan, cells: &cells };
-        let pivot = table.pivot(Class::Code(Code::PlacedMissing), Some(0), Some(1));
+        let pivot = table.pivot(Class::Code(Code::PlacedMissing), Some(0), Some(1), None);
         assert_eq!(pivot.rows, ["16", "64"]);
         assert_eq!(pivot.columns, ["1", "2"]);
         // Page size 16 on two ranks: sound (0 of 90) and padded up (30 of 90).
@@ -240,19 +295,58 @@ pub(crate) mod tests {
     fn without_a_chance_a_group_is_not_reached_and_without_a_run_impossible() {
         let (plan, cells) = (small(), cells());
         let table = Table { plan: &plan, cells: &cells };
-        let pivot = table.pivot(Class::Code(Code::PlacedMissing), Some(0), Some(1));
+        let pivot = table.pivot(Class::Code(Code::PlacedMissing), Some(0), Some(1), None);
         let (one_rank, none) = (pivot.groups[0][0], pivot.groups[1][0]);
-        assert_eq!((one_rank.runs, one_rank.impossible), (rate(0, 0), false));
-        assert_eq!((none.runs, none.impossible), (rate(0, 0), true));
-        let defects = table.pivot(Class::Defect, Some(0), Some(1));
+        assert_eq!((one_rank.runs, one_rank.state), (rate(0, 0), State::Ran));
+        assert_eq!((none.runs, none.state), (rate(0, 0), State::Impossible));
+        let defects = table.pivot(Class::Defect, Some(0), Some(1), None);
         assert_eq!(defects.groups[0][0].runs, rate(0, 200));
+    }
+
+    #[test]
+    fn at_a_level_only_its_cells_count() {
+        let (plan, cells) = (small(), cells());
+        let table = Table { plan: &plan, cells: &cells };
+        let class = Class::Code(Code::PlacedMissing);
+        let level = |point| Some(Level { axis: 2, point });
+        let [sound, padded] =
+            [0, 1].map(|point| table.pivot(class, Some(0), Some(1), level(point)));
+        assert_eq!(sound.groups[0][1].runs, rate(0, 90));
+        assert_eq!(padded.groups[0][1].runs, rate(30, 90));
+    }
+
+    #[test]
+    fn cells_without_any_run_are_not_run_yet_rather_than_not_reached() {
+        let (plan, mut cells) = (small(), cells());
+        cells[3] = CellSummary::default();
+        let table = Table { plan: &plan, cells: &cells };
+        let level = Some(Level { axis: 2, point: 1 });
+        let pivot = table.pivot(Class::Code(Code::PlacedMissing), Some(0), Some(1), level);
+        assert_eq!(pivot.groups[0][1].state, State::NotRun);
+        assert_eq!(pivot.groups[0][0].state, State::Ran);
+        assert_eq!(pivot.groups[1][0].state, State::Impossible);
+    }
+
+    #[test]
+    fn equal_shares_are_sorted_by_certainty_and_then_by_codes() {
+        let (plan, mut cells) = (small(), cells());
+        let all = |runs| Incidence { runs, count: runs, seed: 5 };
+        for (index, runs) in [(0, 3), (1, 100), (2, 100), (3, 50)] {
+            cells[index].runs = runs;
+            cells[index].defects = Some(all(runs));
+            cells[index].codes = [(Code::PlacedMissing, all(runs))].into();
+        }
+        cells[2].codes.insert(Code::PlacedShifted, all(1));
+        let table = Table { plan: &plan, cells: &cells };
+        let worst: Vec<u64> = table.worst().iter().map(|(cell, _)| cell.0).collect();
+        assert_eq!(worst, [2, 1, 3, 0, 7]);
     }
 
     #[test]
     fn examples_are_failing_runs_where_there_are_any() {
         let (plan, cells) = (small(), cells());
         let table = Table { plan: &plan, cells: &cells };
-        let by_behaviour = table.pivot(Class::Defect, Some(2), None);
+        let by_behaviour = table.pivot(Class::Defect, Some(2), None, None);
         let example = |cell, seed, found| {
             let cell = CellId(cell);
             Some(Example { cell, seed, found })

@@ -2,8 +2,10 @@
 
 use std::collections::BTreeMap;
 
+use rusqlite::Row;
+use rusqlite::types::Type;
+
 use super::ledger::{Ledger, LedgerError, unsigned};
-use super::plan::CellId;
 use crate::finding::{Chance, Code, Mark, Named, Tally};
 
 /// How often something was found.
@@ -24,6 +26,8 @@ pub struct CellSummary {
     pub impossible: Option<String>,
     /// Runs that left something to judge.
     pub runs: u64,
+    /// The smallest seed of these runs.
+    pub seed: Option<u64>,
     /// Runs that could not be run.
     pub errors: u64,
     /// Runs with a defect; its count is that of the runs.
@@ -41,9 +45,7 @@ impl Ledger {
     pub fn summaries(&self) -> Result<Vec<CellSummary>, LedgerError> {
         let cells = usize::try_from(self.plan.cells()).expect("limits::SWEEP_RUNS");
         let mut summaries = vec![CellSummary::default(); cells];
-        for (CellId(cell), reason) in self.impossible()? {
-            at(&mut summaries, cell).impossible = Some(reason);
-        }
+        self.add_reasons(&mut summaries)?;
         self.add_verdicts(&mut summaries)?;
         self.add_findings(&mut summaries)?;
         self.add_chances(&mut summaries)?;
@@ -70,20 +72,28 @@ impl Ledger {
         Ok(self.plan.marks.iter().copied().filter(missing).collect())
     }
 
+    fn add_reasons(&self, summaries: &mut [CellSummary]) -> Result<(), LedgerError> {
+        self.each("SELECT id, reason FROM cells WHERE reason IS NOT NULL", |row| {
+            at(summaries, row)?.impossible = Some(row.get(1)?);
+            Ok(())
+        })
+    }
+
     fn add_verdicts(&self, summaries: &mut [CellSummary]) -> Result<(), LedgerError> {
         let sql = "SELECT cell, verdict, count(*), min(seed) FROM runs GROUP BY cell, verdict";
         self.each(sql, |row| {
-            let summary = at(summaries, unsigned(row.get(0)?));
+            let summary = at(summaries, row)?;
             let verdict: String = row.get(1)?;
             let runs = unsigned(row.get(2)?);
             if verdict == "error" {
                 summary.errors = runs;
                 return Ok(());
             }
+            let seed = unsigned(row.get(3)?);
             summary.runs += runs;
+            summary.seed = Some(summary.seed.map_or(seed, |first| first.min(seed)));
             if verdict == "defect" {
-                summary.defects =
-                    Some(Incidence { runs, count: runs, seed: unsigned(row.get(3)?) });
+                summary.defects = Some(Incidence { runs, count: runs, seed });
             }
             Ok(())
         })
@@ -95,14 +105,14 @@ impl Ledger {
             GROUP BY cell, code";
         self.each(sql, |row| {
             let name: String = row.get(1)?;
-            let code = Code::parse(&name).expect("only names of codes are written");
+            let code = Code::parse(&name)
+                .ok_or_else(|| corrupt(1, Type::Text, format!("name: no such code: \"{name}\"")))?;
             let incidence = Incidence {
                 runs: unsigned(row.get(2)?),
                 count: unsigned(row.get(3)?),
                 seed: unsigned(row.get(4)?),
             };
-            let summary = at(summaries, unsigned(row.get(0)?));
-            summary.codes.insert(code, incidence);
+            at(summaries, row)?.codes.insert(code, incidence);
             Ok(())
         })
     }
@@ -112,7 +122,7 @@ impl Ledger {
         let sql =
             format!("SELECT cell, {sums} FROM chances JOIN runs ON runs.id = run GROUP BY cell");
         self.each(&sql, |row| {
-            let summary = at(summaries, unsigned(row.get(0)?));
+            let summary = at(summaries, row)?;
             for (index, &chance) in Chance::ALL.iter().enumerate() {
                 summary.chances.add(chance, unsigned(row.get(1 + 2 * index)?));
                 let runs = unsigned(row.get(2 + 2 * index)?);
@@ -129,9 +139,17 @@ fn columns<K: Named>(expression: impl Fn(&str) -> String) -> String {
     columns.join(", ")
 }
 
-fn at(summaries: &mut [CellSummary], cell: u64) -> &mut CellSummary {
-    usize::try_from(cell)
-        .ok()
-        .and_then(|cell| summaries.get_mut(cell))
-        .expect("a ledger's runs are in the cells of its plan")
+/// The summary of the cell that a row's first column names. A ledger that something else has written
+/// to may name any.
+fn at<'a>(summaries: &'a mut [CellSummary], row: &Row) -> rusqlite::Result<&'a mut CellSummary> {
+    let cell: i64 = row.get(0)?;
+    let cells = summaries.len();
+    usize::try_from(cell).ok().and_then(|cell| summaries.get_mut(cell)).ok_or_else(|| {
+        let reason = format!("cell: must be below {cells}, the cells of the plan, got {cell}");
+        corrupt(0, Type::Integer, reason)
+    })
+}
+
+fn corrupt(column: usize, found: Type, reason: String) -> rusqlite::Error {
+    rusqlite::Error::FromSqlConversionFailure(column, found, reason.into())
 }

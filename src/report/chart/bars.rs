@@ -5,7 +5,7 @@ use plotters::style::RGBColor;
 use plotters::style::text_anchor::HPos;
 
 use super::{
-    Area, Chart, ChartError, GRID, Head, INK, LINE, MARGIN, PAPER, PLAIN, Pen, QUIET, STRONG,
+    Area, Cell, Chart, ChartError, GRID, Head, INK, LINE, MARGIN, PAPER, PLAIN, Pen, QUIET, STRONG,
 };
 use crate::report::number;
 use crate::stats::Rate;
@@ -15,8 +15,8 @@ use crate::stats::Rate;
 pub struct Bar {
     /// What it stands for.
     pub name: String,
-    /// Hits out of chances; without chances it was not reached and is hatched.
-    pub rate: Rate,
+    /// Its share; without one it is hatched or dotted.
+    pub cell: Cell,
 }
 
 /// A bar chart with horizontal bars.
@@ -37,6 +37,8 @@ pub struct Bars {
 /// The blue of Okabe and Ito's palette for the colour-blind.
 const FILL: RGBColor = RGBColor(0x00, 0x72, 0xb2);
 const NOT_REACHED: &str = "not reached";
+const NOT_RUN: &str = "not run yet";
+const IMPOSSIBLE: &str = "impossible";
 const ROW: i32 = 44;
 const PLOT_WIDTH: i32 = 230;
 const BAR_HEIGHT: i32 = 22;
@@ -51,9 +53,17 @@ impl Bars {
     }
 
     fn counts_width(&self) -> i32 {
-        let counts = self.bars.iter().map(|bar| QUIET.width(&self.count(bar.rate)));
+        let counts = self.rates().map(|rate| QUIET.width(&self.count(rate)));
         let count = counts.max().unwrap_or(0).max(STRONG.width(">99.9 %"));
-        count.max(QUIET.width(NOT_REACHED)) + 14
+        let words = [NOT_REACHED, NOT_RUN, IMPOSSIBLE].map(|word| QUIET.width(word));
+        words.into_iter().fold(count, i32::max) + 14
+    }
+
+    fn rates(&self) -> impl Iterator<Item = Rate> {
+        self.bars.iter().filter_map(|bar| match bar.cell {
+            Cell::Share(rate) => Some(rate),
+            Cell::Impossible | Cell::NotRun => None,
+        })
     }
 
     fn count(&self, rate: Rate) -> String {
@@ -62,8 +72,7 @@ impl Bars {
     }
 
     fn has_few(&self) -> bool {
-        let few = |bar: &Bar| bar.rate.chances > 0 && bar.rate.chances < self.few;
-        self.bars.iter().any(few)
+        self.rates().any(|rate| rate.chances > 0 && rate.chances < self.few)
     }
 
     fn width(&self) -> i32 {
@@ -108,7 +117,20 @@ impl Bars {
         let mut area =
             Area { x: left, y: y - BAR_HEIGHT / 2, width: PLOT_WIDTH, height: BAR_HEIGHT };
         let right = left + PLOT_WIDTH + 14;
-        let Some(interval) = bar.rate.interval() else {
+        let rate = match bar.cell {
+            Cell::Share(rate) => rate,
+            Cell::Impossible => {
+                pen.fill(area, PAPER)?;
+                pen.hatch(area, true)?;
+                return pen.text(IMPOSSIBLE, (right, y), HPos::Left, QUIET);
+            }
+            Cell::NotRun => {
+                pen.fill(area, PAPER)?;
+                pen.dotted(area)?;
+                return pen.text(NOT_RUN, (right, y), HPos::Left, QUIET);
+            }
+        };
+        let Some(interval) = rate.interval() else {
             pen.fill(area, PAPER)?;
             pen.hatch(area, false)?;
             return pen.text(NOT_REACHED, (right, y), HPos::Left, QUIET);
@@ -122,7 +144,7 @@ impl Bars {
         }
         let share = number::percent(interval.share);
         pen.text(&share, (right, y - 9), HPos::Left, STRONG)?;
-        pen.text(&self.count(bar.rate), (right, y + 10), HPos::Left, QUIET)
+        pen.text(&self.count(rate), (right, y + 10), HPos::Left, QUIET)
     }
 
     #[expect(clippy::cast_possible_truncation, reason = "a share of a few hundred pixels")]

@@ -1,26 +1,17 @@
 //! A *heat map*: a share for every pair of two settings, as colour and number.
 //!
 //! A share of zero is paper, any other is coloured; what was not reached is hatched, what cannot be
-//! run is cross-hatched.
+//! run is cross-hatched, and what has not been run yet has a dotted border.
 
 use plotters::backend::DrawingBackend;
 use plotters::style::text_anchor::HPos;
 
 use super::{
-    Area, Chart, ChartError, FAINT, GRID, Head, INK, LINE, MARGIN, PLAIN, Pen, QUIET, STRONG,
+    Area, Cell, Chart, ChartError, FAINT, GRID, Head, INK, LINE, MARGIN, PLAIN, Pen, QUIET, STRONG,
     color, label_color,
 };
 use crate::report::number;
 use crate::stats::Rate;
-
-/// What one cell shows.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Cell {
-    /// Hits out of chances; without chances it was not reached.
-    Share(Rate),
-    /// It cannot be run.
-    Impossible,
-}
 
 /// A heat map.
 #[derive(Clone, Debug, PartialEq)]
@@ -92,6 +83,9 @@ impl HeatMap {
             let text = "impossible: the settings contradict".to_owned();
             legend.push((Swatch::Crossed, text));
         }
+        if self.has(|cell| cell == Cell::NotRun) {
+            legend.push((Swatch::Dotted, "not run yet".to_owned()));
+        }
         let few = |cell| matches!(cell, Cell::Share(rate) if is_few(rate, self.few));
         if self.has(few) {
             legend.push((Swatch::Star, format!("fewer than {} runs", self.few)));
@@ -130,6 +124,12 @@ impl HeatMap {
                 match cell {
                     Cell::Share(rate) => self.draw_share(pen, area, rate)?,
                     Cell::Impossible => pen.hatch(area, true)?,
+                    Cell::NotRun => {
+                        let (x, y) = area.centre();
+                        pen.dotted(area)?;
+                        pen.text("not run", (x, y - 8), HPos::Center, QUIET)?;
+                        pen.text("yet", (x, y + 10), HPos::Center, QUIET)?;
+                    }
                 }
             }
         }
@@ -190,6 +190,7 @@ impl HeatMap {
             let area = Area { x: MARGIN, y: y + 2, width: SWATCH, height: LINE - 5 };
             match swatch {
                 Swatch::Hatched => pen.hatch(area, false)?,
+                Swatch::Dotted => pen.dotted(area)?,
                 Swatch::Crossed => pen.hatch(area, true)?,
                 Swatch::Star => pen.text("*", area.centre(), HPos::Center, PLAIN)?,
             }
@@ -216,6 +217,7 @@ impl HeatMap {
 enum Swatch {
     Hatched,
     Crossed,
+    Dotted,
     Star,
 }
 
@@ -225,7 +227,7 @@ const BAR_ROOM: i32 = 2 * LINE + BAR_HEIGHT + 12;
 impl Chart for HeatMap {
     fn size(&self) -> (i32, i32) {
         let width = self.width();
-        let legend = i32::try_from(self.legend().len()).expect("three at most");
+        let legend = i32::try_from(self.legend().len()).expect("four at most");
         let names = LINE + self.names_height();
         let grid = self.head.height(width) + names + self.grid_height() + 8;
         (width, grid + BAR_ROOM + LINE * legend + MARGIN)

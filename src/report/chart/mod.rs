@@ -21,6 +21,8 @@ use plotters::style::{
     register_font,
 };
 
+use crate::stats::Rate;
+
 pub mod bars;
 pub mod heat_map;
 
@@ -64,6 +66,17 @@ impl<E: std::error::Error + Send + Sync> From<plotters::drawing::DrawingAreaErro
     fn from(error: plotters::drawing::DrawingAreaErrorKind<E>) -> ChartError {
         ChartError(error.to_string())
     }
+}
+
+/// What a place of a chart shows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Cell {
+    /// Hits out of chances; without chances it was not reached.
+    Share(Rate),
+    /// It cannot be run.
+    Impossible,
+    /// None of its runs is done yet.
+    NotRun,
 }
 
 /// A kind of chart.
@@ -235,6 +248,23 @@ impl<DB: DrawingBackend> Pen<DB> {
         let style = color.stroke_width(self.scale.cast_unsigned());
         let points = vec![self.scaled(from), self.scaled(to)];
         self.area.draw(&PathElement::new(points, style))?;
+        Ok(())
+    }
+
+    /// A dotted border, for what has not been run yet.
+    fn dotted(&self, area: Area) -> Result<(), ChartError> {
+        const DOT: i32 = 2;
+        const STEP: usize = 6;
+        let (right, foot) = (area.x + area.width - DOT, area.y + area.height - DOT);
+        let dot = |x, y| self.fill(Area { x, y, width: DOT, height: DOT }, FAINT);
+        for x in (area.x..=right).step_by(STEP) {
+            dot(x, area.y)?;
+            dot(x, foot)?;
+        }
+        for y in (area.y..=foot).step_by(STEP) {
+            dot(area.x, y)?;
+            dot(right, y)?;
+        }
         Ok(())
     }
 
