@@ -26,5 +26,6 @@ pub mod stats;
 #[cfg(feature = "report")]
 pub mod sweep;
 pub mod units;
+mod wording;
 pub mod workload;
 pub mod world;
