@@ -55,7 +55,7 @@ fn spelled_out(path: &str, wanted: &str) -> String {
         "a boolean" => "true or false".to_owned(),
         "a sequence" => "a list".to_owned(),
         "a map" => "a table".to_owned(),
-        "unit variant" | "variant identifier" | "string or table" => {
+        "unit variant" | "variant identifier" | "string or table" | "string only" => {
             "one of the variants".to_owned()
         }
         other if other.starts_with("enum ") => "one of the variants".to_owned(),
@@ -86,7 +86,11 @@ fn given(got: &str) -> String {
         "map" => "a table".to_owned(),
         "sequence" => "a list".to_owned(),
         "null" | "unit value" => "null".to_owned(),
-        count if count.parse::<u64>().is_ok() => format!("a list of {count}"),
+        "unit variant" | "newtype variant" | "struct variant" | "tuple variant" => {
+            "another kind of value".to_owned()
+        }
+        // The length of a list; a table was wanted.
+        length if length.parse::<u64>().is_ok() => "a list".to_owned(),
         other => other.to_owned(),
     }
 }
@@ -130,8 +134,12 @@ mod tests {
     fn kinds_of_values_are_named_in_words() {
         for (message, problem) in [
             ("invalid type: integer `3`, expected struct LayoutConfig", "a table, got integer `3`"),
-            ("invalid length 0, expected struct Keys with 3 elements", "a table, got a list of 0"),
+            ("invalid length 0, expected struct Keys with 3 elements", "a table, got a list"),
             ("invalid type: map, expected a sequence", "a list, got a table"),
+            (
+                "invalid type: unit variant, expected string only",
+                "one of the variants, got another kind of value",
+            ),
             ("invalid type: map, expected unit variant", "one of the variants, got a table"),
             (
                 "data did not match any variant of untagged enum BoundText",

@@ -91,15 +91,3 @@ fn size(size: &Size) -> String {
     ]
     .join(", ")
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn one_of_a_kind_is_named_in_the_singular() {
-        let text =
-            size(&Size { requests: 1, tokens: 2, switches: 0, faults: 0, fields: 1, runs: 1 });
-        assert_eq!(text, "1 request, 2 tokens, 0 faults, 1 unusual field");
-    }
-}
