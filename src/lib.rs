@@ -57,5 +57,6 @@ pub mod scenario;
 pub mod stats;
 pub mod sweep;
 pub mod units;
+mod wording;
 pub mod workload;
 pub mod world;

@@ -55,6 +55,8 @@ pub const FINDINGS_KEPT: usize = 16;
 pub const SWEEP_RUNS: u64 = 10_000_000;
 /// Times that one refused request may be served again before it fails for good.
 pub const REFUSALS_MAX: u32 = 3;
+/// Threads of one sweep: more than the cores of any machine known, and few enough to be started.
+pub const THREADS: RangeInclusive<u64> = 1..=1_024;
 /// The last tick of a run, some 280 years: what is due later never happens. With [`TICKS_MAX`] it keeps
 /// every moment within 64 bits.
 pub const TICK_END: Tick = Tick(1 << 53);
@@ -64,6 +66,8 @@ pub const MEMORY_PAGES_MAX: u64 = 1 << 26;
 /// Runs that the minimiser may use unless told otherwise: scenarios of a fuzzer take a few hundred,
 /// long workloads some thousands.
 pub const MINIMIZE_RUNS: u64 = 20_000;
+/// Runs that the minimiser may be told to use; what it tries is far less than the bound.
+pub const MINIMIZE_RUNS_ALLOWED: RangeInclusive<u64> = 1..=1_000_000_000;
 /// Waiting requests among which an order of admission chooses, so that a long queue does not cost a
 /// lookup for each in every step. The real system gives up its order beyond as many.
 pub const ADMISSION_WINDOW: usize = 128;

@@ -290,3 +290,64 @@ fn a_crash_becomes_one_regression_file_that_replays() {
     let message = kvseam(&["import", "hunt_bugs", text(&artifact)]).message();
     assert!(message.contains("must be one of sound_scenarios, hunt_shortfall"), "{message}");
 }
+
+#[test]
+fn numbers_out_of_range_are_refused_with_the_range() {
+    let threads = kvseam(&["sweep", "sims/plans/demo.toml", "--threads", "1025"]).message();
+    assert!(threads.contains("must be in 1..=1024, got 1025"), "{threads}");
+    let runs = kvseam(&["minimize", PADDED, "--runs", "0"]).message();
+    assert!(runs.contains("must be in 1..=1000000000, got 0"), "{runs}");
+}
+
+#[test]
+fn impossible_cells_are_listed_and_a_plan_of_nothing_else_is_refused() {
+    let folder = scratch("impossible");
+    let base = std::fs::canonicalize(BASELINE).unwrap();
+    let (path, ledger) = (folder.join("plan.toml"), folder.join("ledger.sqlite"));
+    let sweep = |values: &str| {
+        let plan = format!(
+            "version = 1\ntitle = \"t\"\nbase = '{}'\nseeds = {{ first = 1, count = 1 }}\n\
+             [[axes]]\npath = \"layout.ranks\"\nvalues = {values}\n",
+            base.display()
+        );
+        std::fs::write(&path, plan).unwrap();
+        kvseam(&["sweep", text(&path), "--out", text(&ledger)])
+    };
+    let none = sweep("[0, 999]").message();
+    assert!(none.contains("2 of 2 cells impossible") && none.contains("got 999"), "{none}");
+    assert!(!ledger.exists());
+    let half = sweep("[1, 999]");
+    assert_eq!(half.code, 0, "{}", half.stderr);
+    assert!(half.stderr.starts_with("1 of 2 cells impossible"), "{}", half.stderr);
+}
+
+#[test]
+fn a_ledger_that_is_being_filled_is_refused() {
+    let ledger = scratch("busy").join("ledger.sqlite");
+    let plan = kvseam::sweep::plan::Plan::read(Path::new("sims/plans/demo.toml")).unwrap();
+    let kept = Ledger::start(&ledger, &plan, |_| Ok(())).unwrap();
+    let words = ["sweep", "sims/plans/demo.toml", "--out", text(&ledger)];
+    let message = kvseam(&words).message();
+    assert!(message.ends_with("the ledger is in use by another sweep\n"), "{message}");
+    drop(kept);
+    assert!(Ledger::start(&ledger, &plan, |_| Ok(())).is_ok());
+}
+
+#[test]
+fn blank_lines_end_a_file_of_lines_but_do_not_make_one() {
+    let vectors = std::fs::read_to_string(PLAN_VECTORS).unwrap();
+    let first = vectors.lines().next().unwrap();
+    for words in [["plan", "--jsonl"], ["conform", "-"]] {
+        with_input(&words, &format!("{first}\n\n \n")).data(0);
+        assert!(with_input(&words, "\n\n").message().contains("at least one line"));
+    }
+}
+
+#[test]
+fn a_piece_of_a_line_is_bounded() {
+    let line = "{\"page_size\": 1000000000, \"dcp_size\": 1, \"dcp_rank\": 0, \
+                \"src_page_offset\": 0, \"decode_prefix_len\": 0, \"src_pages\": [0], \
+                \"dst_pages\": [0]}";
+    let answer = with_input(&["plan", "--jsonl"], line).data(0);
+    assert!(answer.contains("InputError") && answer.contains("0..=8388608"), "{answer}");
+}

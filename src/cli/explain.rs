@@ -24,8 +24,27 @@ pub(super) struct ExplainArgs {
     output: FormatArgs,
 }
 
+/// Words of the engine's messages, and the code of a finding with that message.
+const MESSAGES: [(&str, Code); 10] = [
+    ("PD DCP transfer requires decode_prefix_len to align", Code::RefusedMisaligned),
+    ("num_kv_tokens must fit in the provided source pages", Code::RefusedSource),
+    ("Insufficient destination DCP pages", Code::RefusedShortfall),
+    ("is out of bounds for axis 0", Code::RefusedIndex),
+    ("PD peers must use equal page sizes", Code::RefusedPageSize),
+    ("PD decode DCP requires an MLA or hybrid-MLA KV pool", Code::RefusedPool),
+    ("PD decode DCP currently requires prefill attention CP=1", Code::RefusedPrefillCp),
+    ("Unsupported PD DCP topology", Code::RefusedTopology),
+    ("PD peers must connect matching DCP ranks", Code::RefusedRank),
+    ("PD DCP source/destination KV geometry differs", Code::RefusedGeometry),
+];
+
 fn parse(text: &str) -> Result<Code, String> {
     Code::parse(text).ok_or_else(|| {
+        let message = MESSAGES.iter().find(|(part, _)| text.contains(part));
+        if let Some((_, code)) = message {
+            let code = code.name();
+            return format!("must be a code; this message is explained by `kvseam explain {code}`");
+        }
         let known: Vec<&str> = Code::ALL.iter().map(|code| code.name()).collect();
         format!("must be one of {}", known.join(", "))
     })
@@ -143,6 +162,13 @@ mod tests {
         assert_eq!(lines.len(), 2);
         assert!(lines[0].starts_with("- twelve") && lines[1].starts_with("  "));
         assert!(lines.iter().all(|line| line.len() <= 80));
+    }
+
+    #[test]
+    fn a_message_of_the_engine_is_answered_with_its_code() {
+        let error =
+            parse("ValueError: Insufficient destination DCP pages: required=2").unwrap_err();
+        assert!(error.contains("kvseam explain refused.shortfall"), "{error}");
     }
 
     #[test]

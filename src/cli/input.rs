@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 use std::fmt::Display;
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, Read};
+use std::ops::RangeInclusive;
 use std::path::{Path, PathBuf};
 
 use super::CliError;
@@ -74,6 +75,14 @@ impl Source {
     }
 }
 
+/// The number that an argument must be.
+pub(super) fn within(text: &str, range: &RangeInclusive<u64>) -> Result<u64, String> {
+    text.parse()
+        .ok()
+        .filter(|number| range.contains(number))
+        .ok_or_else(|| format!("must be in {}..={}, got {text}", range.start(), range.end()))
+}
+
 /// A file that is read line by line.
 pub(super) struct Lines {
     name: String,
@@ -96,14 +105,25 @@ impl Lines {
         Ok(Lines { name, reader, number: 0, text: String::new() })
     }
 
-    /// The next line without its end.
+    /// The next line without its end, or `None` when only blank lines or nothing is left.
     pub(super) fn next(&mut self) -> Result<Option<&str>, CliError> {
-        self.text.clear();
-        self.number += 1;
-        match self.reader.read_line(&mut self.text) {
-            Ok(0) => Ok(None),
-            Ok(_) => Ok(Some(self.text.trim_end_matches(['\n', '\r']))),
-            Err(error) => Err(self.error(&error)),
+        let mut blank = None;
+        loop {
+            self.text.clear();
+            self.number += 1;
+            match self.reader.read_line(&mut self.text) {
+                Ok(0) => return Ok(None),
+                Ok(_) => (),
+                Err(error) => return Err(self.error(&error)),
+            }
+            if self.text.trim().is_empty() {
+                blank = blank.or(Some(self.number));
+            } else if let Some(number) = blank {
+                self.number = number;
+                return Err(self.error(&"must not be blank before the file's end"));
+            } else {
+                return Ok(Some(self.text.trim_end_matches(['\n', '\r'])));
+            }
         }
     }
 

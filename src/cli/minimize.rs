@@ -38,8 +38,12 @@ pub(super) struct MinimizeArgs {
     #[arg(long, value_name = "FILE")]
     out: Option<PathBuf>,
     /// Runs that may be used.
-    #[arg(long, default_value_t = limits::MINIMIZE_RUNS)]
+    #[arg(long, default_value_t = limits::MINIMIZE_RUNS, value_parser = runs)]
     runs: u64,
+}
+
+fn runs(text: &str) -> Result<u64, String> {
+    input::within(text, &limits::MINIMIZE_RUNS_ALLOWED)
 }
 
 fn code(text: &str) -> Result<Code, String> {
@@ -53,7 +57,7 @@ pub(super) fn run(args: &MinimizeArgs) -> Result<Exit, CliError> {
     let text = small.scenario.to_toml();
     match &args.out {
         Some(path) => std::fs::write(path, text)
-            .map_err(|error| CliError::failure(format!("{}: {error}", path.display())))?,
+            .map_err(|error| CliError::input(format!("{}: {error}", path.display())))?,
         None => print(text.trim_end())?,
     }
     eprintln!("{}", summary(&small));
@@ -76,11 +80,14 @@ pub(super) fn summary(small: &Minimized) -> String {
 }
 
 fn size(size: &Size) -> String {
-    format!(
-        "{} requests, {} tokens, {} faults, {} unusual fields",
-        count(size.requests),
-        count(size.tokens),
-        count(size.faults),
-        count(size.fields)
-    )
+    let of = |number, noun: &str| {
+        format!("{} {noun}{}", count(number), if number == 1 { "" } else { "s" })
+    };
+    [
+        of(size.requests, "request"),
+        of(size.tokens, "token"),
+        of(size.faults, "fault"),
+        of(size.fields, "unusual field"),
+    ]
+    .join(", ")
 }

@@ -30,7 +30,8 @@ Examples:
 ///
 /// Prints which source rows go to which destination rows on every rank, or the engine's refusal
 /// word for word (exit code 3). JSON lines hold the engine's arguments, or whole lines of a planner
-/// vector file; each is answered by one line, `{"ok":…}` or `{"error":…}`.
+/// vector file; each is answered by one line, `{"ok":…}` or `{"error":…}`. A piece of more than
+/// 8388608 tokens is an `InputError`.
 #[derive(Args)]
 #[command(before_help = EXAMPLES)]
 pub(super) struct PlanArgs {
@@ -49,7 +50,7 @@ pub(super) struct PlanArgs {
     /// Tokens that decode has cached, S.
     #[arg(long, default_value_t, allow_negative_numbers = true)]
     decode_prefix_len: i64,
-    /// Tokens of the piece; all that the source pages hold if left out.
+    /// Tokens of the piece, up to 8388608; all that the source pages hold if left out.
     #[arg(long, allow_negative_numbers = true)]
     num_kv_tokens: Option<i64>,
     /// Physical pages of the piece on prefill.
@@ -125,9 +126,11 @@ pub(super) fn run(args: &PlanArgs) -> Result<Exit, CliError> {
 fn answer_lines(file: &Path, planner: &dyn Planner) -> Result<Exit, CliError> {
     let mut lines = Lines::open(file)?;
     let mut output = Output::open();
+    let mut is_empty = true;
     while !output.is_closed()
         && let Some(line) = lines.next()?
     {
+        is_empty = false;
         match conform::plan_line(line, planner) {
             Ok(answer) => output.line(&answer)?,
             Err(error) => {
@@ -138,6 +141,9 @@ fn answer_lines(file: &Path, planner: &dyn Planner) -> Result<Exit, CliError> {
         }
     }
     output.flush()?;
+    if is_empty && !output.is_closed() {
+        return Err(lines.empty("line"));
+    }
     Ok(Exit::Clean)
 }
 

@@ -10,6 +10,7 @@ use super::output::{Format, FormatArgs, print, print_json};
 use super::{CliError, Exit, input};
 use crate::report::number::count;
 use crate::scenario::expect::{Unmet, unmet};
+use crate::scenario::file;
 
 const EXAMPLES: &str = "\
 Examples:
@@ -22,7 +23,7 @@ Examples:
 #[derive(Args)]
 #[command(before_help = EXAMPLES)]
 pub(super) struct ReplayArgs {
-    /// Scenario files, or folders that are searched for `*.toml`.
+    /// Scenario files, or folders that are searched for `*.toml` with an `[expect]`.
     #[arg(required = true)]
     paths: Vec<PathBuf>,
     #[command(flatten)]
@@ -49,12 +50,23 @@ enum Verdict {
 pub(super) fn run(args: &ReplayArgs) -> Result<Exit, CliError> {
     let mut files = Vec::new();
     for path in &args.paths {
-        let before = files.len();
-        collect(path, &mut files)?;
-        if files.len() == before {
-            let path = path.display();
-            return Err(CliError::Input(format!("{path}: must hold a *.toml file, got none")));
+        if !path.is_dir() {
+            files.push(path.clone());
+            continue;
         }
+        let mut found = Vec::new();
+        collect(path, &mut found)?;
+        let (expecting, others): (Vec<_>, Vec<_>) =
+            found.into_iter().partition(|file| may_expect(file));
+        for file in others {
+            eprintln!("passed over, without [expect]: {}", file.display());
+        }
+        if expecting.is_empty() {
+            let path = path.display();
+            let problem = "must hold a *.toml file with [expect], got none";
+            return Err(CliError::Input(format!("{path}: {problem}")));
+        }
+        files.extend(expecting);
     }
     let replayed: Vec<Replayed> = files.par_iter().map(|file| replay(file)).collect();
     match args.output.format {
@@ -89,6 +101,12 @@ fn collect(path: &Path, files: &mut Vec<PathBuf>) -> Result<(), CliError> {
         }
     }
     Ok(())
+}
+
+/// Whether the file has an `[expect]`. One that cannot be read may, so that it is not passed over.
+fn may_expect(path: &Path) -> bool {
+    let table = std::fs::read_to_string(path).ok().and_then(|text| file::table(&text, "").ok());
+    table.is_none_or(|table| table.contains_key("expect"))
 }
 
 fn replay(file: &Path) -> Replayed {

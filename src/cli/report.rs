@@ -52,9 +52,8 @@ pub(super) fn run(args: &ReportArgs) -> Result<Exit, CliError> {
     let axes = args.axes.as_ref().map(|AxisPair(axes)| axes);
     let page = page::write(&ledger, axes, &out).map_err(|error| match error {
         ReportError::UnknownAxis { .. } => CliError::Input(format!("--axes: {error}")),
-        ReportError::Ledger(_) | ReportError::Chart(_) | ReportError::Write { .. } => {
-            CliError::failure(error)
-        }
+        ReportError::Ledger(_) | ReportError::Write { .. } => CliError::input(error),
+        ReportError::Chart(_) => CliError::failure(error),
     })?;
     print(&page.display().to_string())?;
     Ok(Exit::Clean)

@@ -333,10 +333,11 @@ impl Answer<'_> {
 
     fn busy(&self) -> String {
         let workers = u64::from(self.scenario.prefill.workers);
-        let all = share(
-            self.run.metrics.get(Metric::PrefillBusyTicks),
-            workers.saturating_mul(self.run.ended.0),
-        );
+        let time = workers.saturating_mul(self.run.ended.0);
+        if time == 0 {
+            return "no time passed".to_owned();
+        }
+        let all = share(self.run.metrics.get(Metric::PrefillBusyTicks), time);
         format!("{all} of the time of {workers} server{}", if workers == 1 { "" } else { "s" })
     }
 }

@@ -9,15 +9,17 @@ use indicatif::{ProgressBar, ProgressStyle};
 use serde::Serialize;
 use signal_hook::consts::SIGINT;
 
+use super::input::within;
 use super::output::{Align, Format, FormatArgs, columns, print, print_json, row};
 use super::{CliError, Exit};
 use crate::finding::{Mark, Named};
+use crate::limits;
 use crate::report::number::count;
 use crate::scenario::Scenario;
 use crate::scenario::validate::validate;
-use crate::sweep::execute::{Outcome, execute};
+use crate::sweep::execute::{Outcome, SweepError, execute};
 use crate::sweep::ledger::Ledger;
-use crate::sweep::plan::Plan;
+use crate::sweep::plan::{CellId, Plan};
 use crate::world::{self, Registry};
 
 const EXAMPLES: &str = "\
@@ -39,9 +41,9 @@ pub(super) struct SweepArgs {
     /// The ledger; by default the plan's name with `.ledger.sqlite`, in the current folder.
     #[arg(long, value_name = "LEDGER")]
     out: Option<PathBuf>,
-    /// Threads; 0 is one for every core.
-    #[arg(long, default_value_t)]
-    threads: usize,
+    /// Threads, 1 to 1024; by default one for every core.
+    #[arg(long, value_parser = threads)]
+    threads: Option<usize>,
     #[command(flatten)]
     output: FormatArgs,
 }
@@ -60,21 +62,35 @@ struct Answer {
     marks_missing: Vec<Mark>,
 }
 
+fn threads(text: &str) -> Result<usize, String> {
+    let threads = within(text, &limits::THREADS)?;
+    Ok(usize::try_from(threads).expect("limits::THREADS"))
+}
+
 pub(super) fn run(args: &SweepArgs) -> Result<Exit, CliError> {
     let plan = Plan::read(&args.plan).map_err(CliError::input)?;
     let path = args.out.clone().unwrap_or_else(|| default_ledger(&args.plan));
     let known = Registry::default().names();
     let check = |scenario: &Scenario| validate(scenario, &known).map_err(|why| why.to_string());
+    refuse_impossible(&plan, check)?;
     let mut ledger = Ledger::start(&path, &plan, check).map_err(CliError::input)?;
+    let impossible = ledger.impossible().map_err(CliError::input)?;
+    if !impossible.is_empty() {
+        let cells = impossible.iter().map(|(&cell, reason)| (cell, reason.clone()));
+        eprintln!("{}", listed(&plan, cells, plan.cells()));
+    }
     let stop = stop_on_interrupt()?;
     let bar = progress_bar();
     let folder = plan.sources.base_path.parent().unwrap_or(Path::new("")).to_owned();
     let one = |scenario: &Scenario| world::run(scenario, &folder).map_err(|why| why.to_string());
-    let outcome = execute(&mut ledger, args.threads, &stop, one, |progress| {
+    let outcome = execute(&mut ledger, args.threads.unwrap_or(0), &stop, one, |progress| {
         bar.set_length(progress.total);
         bar.set_position(progress.done);
     })
-    .map_err(CliError::failure)?;
+    .map_err(|error| match error {
+        SweepError::Ledger(_) => CliError::input(error),
+        SweepError::Threads(_) => CliError::failure(error),
+    })?;
     bar.finish_and_clear();
     let answer = Answer {
         ledger: path.display().to_string(),
@@ -92,6 +108,40 @@ pub(super) fn run(args: &SweepArgs) -> Result<Exit, CliError> {
         Format::Json => print_json(&answer)?,
     }
     Ok(exit(&outcome))
+}
+
+/// Refuses a plan without a cell that can be run, before a ledger is made for it.
+fn refuse_impossible(
+    plan: &Plan,
+    check: impl Fn(&Scenario) -> Result<(), String>,
+) -> Result<(), CliError> {
+    let reason = |cell| plan.scenario(cell).and_then(|scenario| check(&scenario)).err();
+    let mut cells = (0..plan.cells()).map(CellId);
+    if cells.any(|cell| reason(cell).is_none()) {
+        return Ok(());
+    }
+    let cells = (0..plan.cells()).map(CellId);
+    let impossible = cells.filter_map(|cell| Some((cell, reason(cell)?)));
+    let file = plan.sources.plan_path.display();
+    Err(CliError::Input(format!("{file}: {}", listed(plan, impossible, plan.cells()))))
+}
+
+/// How many cells are impossible, and the reasons of the first.
+fn listed(plan: &Plan, impossible: impl Iterator<Item = (CellId, String)>, of: u64) -> String {
+    /// Cells whose reasons are printed; the ledger has them all.
+    const SHOWN: u64 = 5;
+    let mut number = 0;
+    let mut lines = String::new();
+    for (cell, reason) in impossible {
+        number += 1;
+        if number <= SHOWN {
+            lines += &format!("\n  {}: {reason}", plan.describe(cell));
+        }
+    }
+    if number > SHOWN {
+        lines += &format!("\n  and {} more", count(number - SHOWN));
+    }
+    format!("{} of {} cells impossible:{lines}", count(number), count(of))
 }
 
 fn exit(outcome: &Outcome) -> Exit {

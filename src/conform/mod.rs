@@ -21,6 +21,8 @@ use thiserror::Error;
 
 pub use plan::plan_line;
 
+use crate::wording::json_line;
+
 /// What a vector line records.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Format {
@@ -38,7 +40,7 @@ pub enum LineError {
     /// The line is not a vector: not JSON, or a field is missing, unknown or of the wrong type.
     #[error("{path}: {message}")]
     Malformed {
-        /// JSON path of the field, `.` for the line itself.
+        /// JSON path of the field, `line` for the line itself.
         path: String,
         /// What is wrong with it.
         message: String,
@@ -94,17 +96,15 @@ pub fn recognise(line: &str) -> Result<Format, LineError> {
 
 /// A whole line as `T`, with the path of the field in the error.
 fn parse<T: DeserializeOwned>(line: &str) -> Result<T, LineError> {
-    let mut json = serde_json::Deserializer::from_str(line);
-    let value = serde_path_to_error::deserialize(&mut json).map_err(|error| {
-        LineError::Malformed { path: error.path().to_string(), message: error.inner().to_string() }
-    })?;
-    json.end().map_err(|error| malformed(&error.to_string()))?;
-    Ok(value)
+    json_line(line).map_err(|(path, message)| match path.as_str() {
+        "" => malformed(&message),
+        _ => LineError::Malformed { path, message },
+    })
 }
 
 /// An error of the line as a whole.
 fn malformed(message: &str) -> LineError {
-    LineError::Malformed { path: ".".to_owned(), message: message.to_owned() }
+    LineError::Malformed { path: "line".to_owned(), message: message.to_owned() }
 }
 
 /// Compares an answer with the model's: every key, every element, every number.

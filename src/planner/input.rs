@@ -10,6 +10,7 @@ use serde::Deserialize;
 use thiserror::Error;
 
 use crate::layout::{Layout, LayoutError};
+use crate::limits;
 use crate::units::{PageId, PageSize, Pages, Rank, Tokens};
 
 /// Which tokens of a request are sent: the chunk's place and length.
@@ -205,7 +206,15 @@ impl TryFrom<&RawInput> for PlanInput<'static> {
         let rank = ranged(|| "dcp_rank".to_owned(), raw.dcp_rank, 0, highest_rank)?;
         let src = page_ids("src_pages", &raw.src_pages, layout.page())?;
         let dst = page_ids("dst_pages", &raw.dst_pages, layout.virtual_page())?;
-        PlanInput::from_lists(layout, Rank(rank), piece, Cow::Owned(src), Cow::Owned(dst))
+        let input =
+            PlanInput::from_lists(layout, Rank(rank), piece, Cow::Owned(src), Cow::Owned(dst))?;
+        // More tokens than the pages hold are for the planner to refuse.
+        let (max, got) = (i64::from(*limits::PROMPT_TOKENS.end()), input.tokens());
+        if got > max && got <= input.capacity().cast_signed() {
+            let field = "num_kv_tokens (of one piece)".to_owned();
+            return Err(InputError::Range { field, min: 0, max, got });
+        }
+        Ok(input)
     }
 }
 

@@ -13,6 +13,7 @@ use thiserror::Error;
 use toml::{Table, Value};
 
 use super::{Bound, Scenario, VERSION, WorkloadConfig, is_default};
+use crate::wording::{cut, reworded};
 
 /// Why a text is not a scenario.
 #[derive(Debug, Error)]
@@ -63,7 +64,7 @@ pub fn parse(text: &str, name: &str) -> Result<Scenario, FileError> {
 pub fn table(text: &str, name: &str) -> Result<Table, FileError> {
     toml::from_str(text).map_err(|error| FileError::Syntax {
         file: name.to_owned(),
-        problem: error.to_string().trim_end().to_owned(),
+        problem: cut(&error.to_string()),
     })
 }
 
@@ -161,42 +162,6 @@ fn dotted(path: &serde_path_to_error::Path) -> String {
         Segment::Unknown => None,
     });
     names.collect::<Vec<_>>().join(".")
-}
-
-/// The path and the problem in this project's words; a message of another form is kept.
-fn reworded(path: &str, message: &str) -> (String, String) {
-    if let Some(name) = message.strip_prefix("missing field ") {
-        let name = name.trim_matches('`');
-        let path = if path.is_empty() { name.to_owned() } else { format!("{path}.{name}") };
-        return (path, "must be given, got nothing".to_owned());
-    }
-    let problem = [
-        ("unknown field ", ", expected "),
-        ("unknown variant ", ", expected "),
-        ("invalid type: ", ", expected "),
-        ("invalid value: ", ", expected "),
-    ]
-    .iter()
-    .find_map(|(start, middle)| message.strip_prefix(start)?.split_once(middle))
-    .map(|(got, wanted)| format!("must be {}, got {got}", spelled_out(wanted)));
-    let more = message == "wanted exactly 1 element, more than 1 element";
-    let problem = match problem {
-        Some(problem) => problem,
-        None if more => "must be one alternative, got several".to_owned(),
-        None => message.to_owned(),
-    };
-    (path.to_owned(), problem)
-}
-
-/// What serde calls an integer, with its range.
-fn spelled_out(wanted: &str) -> String {
-    match wanted {
-        "u32" => format!("a whole number of 0 to {}", u32::MAX),
-        // TOML has no larger integer.
-        "u64" => format!("a whole number of 0 to {}", i64::MAX),
-        "i64" => format!("a whole number of {} to {}", i64::MIN, i64::MAX),
-        other => other.to_owned(),
-    }
 }
 
 impl Scenario {
@@ -347,7 +312,7 @@ mod tests {
             (
                 "page_size = 2",
                 "page_size = \"2\"",
-                "file: layout.page_size: must be a whole number of 0 to 4294967295, got string",
+                "file: layout.page_size: must be a whole number of 1 to 4096, got string",
             ),
             (
                 "page_size = 2",
@@ -358,7 +323,7 @@ mod tests {
             (
                 "ranks = 2",
                 "ranks = 2.0",
-                "file: layout.ranks: must be a whole number of 0 to 4294967295, got floating",
+                "file: layout.ranks: must be a whole number of 1 to 256, got floating",
             ),
             (
                 "len = 7",
@@ -374,7 +339,7 @@ mod tests {
             (
                 "[workload]",
                 "[workload]\ntrace = { format = \"azure\", path = \"x\" }",
-                "file: workload: must be one alternative, got several",
+                "file: workload: must have one key only, got several",
             ),
             ("\"sound\"", "\"sglang\"", "file: profile: must be one of `sound`, `sglang-0.5.17`, "),
             (
@@ -472,7 +437,7 @@ mod tests {
             ),
             (
                 "layout.ranks=1\nlayout.page_size=7",
-                "file: layout.ranks: must be a whole number of 0 to 4294967295, got string",
+                "file: layout.ranks: must be a whole number of 1 to 256, got string",
             ),
         ] {
             let error = with(&[assignment]).unwrap_err();

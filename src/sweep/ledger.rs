@@ -34,6 +34,7 @@
 use std::collections::BTreeMap;
 use std::hash::Hasher;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use rusqlite::types::ValueRef;
 use rusqlite::{Connection, OpenFlags, Transaction, params, params_from_iter};
@@ -92,6 +93,9 @@ pub enum LedgerError {
         /// What it said.
         source: rusqlite::Error,
     },
+    /// Another process fills it.
+    #[error("{}: the ledger is in use by another sweep", .0.display())]
+    InUse(PathBuf),
     /// The file is something else.
     #[error("{}: must be a ledger of kvseam, got another kind of file", .0.display())]
     NotALedger(PathBuf),
@@ -142,7 +146,8 @@ pub struct Ledger {
 }
 
 impl Ledger {
-    /// The ledger of `plan` at `path`: the one that is there, or a new one. `check` says why a cell's
+    /// The ledger of `plan` at `path`: the one that is there, or a new one. No other process can use
+    /// it before this one drops it or dies. `check` says why a cell's
     /// scenario cannot be run, if it cannot.
     pub fn start(
         path: &Path,
@@ -151,6 +156,7 @@ impl Ledger {
     ) -> Result<Ledger, LedgerError> {
         let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_CREATE;
         let mut db = connect(path, flags)?;
+        keep(&db).map_err(|source| sqlite(path, source))?;
         if is_empty(&db).map_err(|source| sqlite(path, source))? {
             create(&mut db, plan, check).map_err(|source| sqlite(path, source))?;
         }
@@ -278,7 +284,13 @@ fn signed(value: u64) -> i64 {
 }
 
 fn sqlite(path: &Path, source: rusqlite::Error) -> LedgerError {
-    LedgerError::Sqlite { path: path.to_owned(), source }
+    use rusqlite::ErrorCode::{DatabaseBusy, DatabaseLocked, NotADatabase};
+    let path = path.to_owned();
+    match source.sqlite_error_code() {
+        Some(NotADatabase) => LedgerError::NotALedger(path),
+        Some(DatabaseBusy | DatabaseLocked) => LedgerError::InUse(path),
+        _ => LedgerError::Sqlite { path, source },
+    }
 }
 
 fn other_version(path: &Path, found: String) -> LedgerError {
@@ -297,14 +309,15 @@ fn connect(path: &Path, flags: OpenFlags) -> Result<Connection, LedgerError> {
         db.pragma_update(None, "synchronous", "NORMAL")?;
         Ok(db)
     };
-    open().map_err(|source| match &source {
-        rusqlite::Error::SqliteFailure(error, _)
-            if error.code == rusqlite::ErrorCode::NotADatabase =>
-        {
-            LedgerError::NotALedger(path.to_owned())
-        }
-        _ => sqlite(path, source),
-    })
+    open().map_err(|source| sqlite(path, source))
+}
+
+/// Locks the file until the connection ends. The system drops the lock of a process that was killed.
+fn keep(db: &Connection) -> rusqlite::Result<()> {
+    // Another sweep holds its lock for hours: there is nothing to wait for.
+    db.busy_timeout(Duration::ZERO)?;
+    db.pragma_update(None, "locking_mode", "EXCLUSIVE")?;
+    db.execute_batch("BEGIN EXCLUSIVE; COMMIT")
 }
 
 fn pragma(db: &Connection, name: &str) -> rusqlite::Result<i64> {

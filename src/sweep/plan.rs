@@ -36,6 +36,7 @@ use crate::finding::Mark;
 use crate::limits;
 use crate::scenario::Scenario;
 use crate::scenario::file::{self, FileError};
+use crate::wording::reworded;
 
 /// The version of the plan format that this release reads.
 pub const VERSION: u32 = 1;
@@ -423,11 +424,8 @@ fn parse_toml<T: for<'de> Deserialize<'de>>(text: &str, file: &Path) -> Result<T
     let fail = |path: String, error: &toml::de::Error| {
         let line = error.span().map(|span| text[..span.start].matches('\n').count() + 1);
         let at = line.map_or(String::new(), |line| format!(" (line {line})"));
-        PlanError {
-            file: file.display().to_string(),
-            path,
-            reason: one_line(error.message()) + &at,
-        }
+        let (path, problem) = reworded(&path, error.message());
+        PlanError { file: file.display().to_string(), path, reason: one_line(&problem) + &at }
     };
     let parsed = toml::Deserializer::parse(text).map_err(|error| fail(String::new(), &error))?;
     serde_path_to_error::deserialize(parsed)

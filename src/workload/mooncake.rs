@@ -8,6 +8,7 @@ use super::trace::{TraceRequest, check_length};
 use crate::limits;
 use crate::prompt::{ContentId, Run};
 use crate::units::Tokens;
+use crate::wording::json_line;
 
 /// Tokens of a block.
 const BLOCK_TOKENS: u32 = 512;
@@ -25,7 +26,10 @@ struct Line {
 
 /// Reads one line, or says what is wrong with it.
 pub(super) fn parse(text: &str) -> Result<TraceRequest, String> {
-    let line: Line = serde_json::from_str(text).map_err(|error| reason(&error))?;
+    let line: Line = json_line(text).map_err(|(path, problem)| match path.as_str() {
+        "" => problem,
+        path => format!("{path}: {problem}"),
+    })?;
     let length = check_length("input_length", line.input_length, &limits::PROMPT_TOKENS)?;
     let output = check_length("output_length", line.output_length, &limits::OUTPUT_TOKENS)?;
     let blocks = length.div_ceil(BLOCK_TOKENS);
@@ -55,13 +59,6 @@ fn blocks_of(ids: &[u64], length: u32) -> Vec<Run> {
             Run::whole(ContentId(id), Tokens(block))
         })
         .collect()
-}
-
-/// What the JSON reader says, with the column only: its line is always the first.
-fn reason(error: &serde_json::Error) -> String {
-    let text = error.to_string();
-    let message = text.rsplit_once(" at line ").map_or(&*text, |(message, _)| message);
-    format!("column {}: {message}", error.column())
 }
 
 #[cfg(test)]
@@ -97,12 +94,12 @@ mod tests {
             ("513", "512", "hash_ids: must be 1 for 512 tokens in blocks of 512, got 2"),
             ("513", "1025", "hash_ids: must be 3 for 1025 tokens in blocks of 512, got 2"),
             ("[1, 2]", "[1, 281474976710656]", "hash_ids: must be below 281474976710656, got"),
-            ("[1, 2]", "[1, -2]", "column 76: invalid value: integer `-2`, expected u64"),
-            ("513", "513.5", "invalid type: floating point `513.5`, expected u64"),
-            ("513", "-1", "invalid value: integer `-1`, expected u64"),
-            ("\"timestamp\": 1", "\"timestamp\": \"1\"", "invalid type: string"),
-            ("\"timestamp\": 1", "\"timestamp\": 1, \"type\": 3", "unknown field `type`"),
-            ("\"timestamp\": 1, ", "", "missing field `timestamp`"),
+            ("[1, 2]", "[1, -2]", "hash_ids[1]: must be a whole number of"),
+            ("513", "513.5", "input_length: must be a whole number of"),
+            ("513", "-1", "input_length: must be a whole number of"),
+            ("\"timestamp\": 1", "\"timestamp\": \"1\"", "timestamp: must be a whole number of"),
+            ("\"timestamp\": 1", "\"timestamp\": 1, \"type\": 3", "got `type`"),
+            ("\"timestamp\": 1, ", "", "timestamp: must be given"),
             ("\"timestamp\": 1", "\"timestamp\": 1, \"timestamp\": 1", "duplicate field"),
             ("2]}", "2]", "EOF while parsing an object"),
             ("2]}", "2]} x", "trailing characters"),
