@@ -7,9 +7,10 @@ use std::path::Path;
 use kvseam::behaviour::SWITCHES;
 use kvseam::finding::{Code, Run, Severity};
 use kvseam::rng::Stream;
-use kvseam::scenario::Scenario;
+use kvseam::scenario::expect::unmet;
 use kvseam::scenario::generate::{Aim, generate};
 use kvseam::scenario::lint::lint;
+use kvseam::scenario::{Scenario, file};
 use kvseam::world::{Registry, run};
 
 /// Scenarios that each claim is tried on. Raise it, and the range of seeds, to hunt.
@@ -101,4 +102,18 @@ fn whatever_the_lint_objects_to_is_seen_to_fail_because_of_exactly_that() {
         ("planner", "indexed"),
     ];
     assert_eq!(never, harmless);
+}
+
+#[test]
+fn every_regression_still_shows_what_it_says() {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("sims/regressions");
+    let mut count = 0;
+    for entry in std::fs::read_dir(folder).unwrap() {
+        let path = entry.unwrap().path();
+        let scenario = file::load(&path).unwrap_or_else(|error| panic!("{error}"));
+        let expect = scenario.expect.clone().expect("a regression says what it shows");
+        assert_eq!(unmet(&expect, &ran(&scenario)), [], "{}", path.display());
+        count += 1;
+    }
+    assert!(count >= 4, "{count}");
 }

@@ -28,12 +28,12 @@ use demand::Demand;
 /// Rows of a page. The list begins with what shows most in few tokens.
 const PAGE_SIZES: &[u32] = &[2, 4, 1, 16, 2, 4, 8, 3, 64, 16, 32, 256];
 /// Ranks; a third is such that it divides no page size of a power of two.
-const RANKS: &[u32] = &[2, 1, 4, 3, 2, 8, 4, 16];
+const RANKS: &[u32] = &[2, 1, 2, 4, 3, 1, 2, 8, 2, 16];
 /// Pages of a pool that has room for everything; a larger one shows nothing more.
 const ROOMY_PAGES: u32 = 600;
 /// Chunks that a prompt takes at most, and pieces that a chunk's send is split into at most: each is
 /// a copy to every rank.
-const CHUNKS_MAX: u32 = 16;
+const CHUNKS_MAX: u32 = 8;
 /// Durations of steps, copies and messages, in ticks: close together, so that they overlap.
 const DURATIONS: &[u64] = &[10, 1, 0, 3, 30, 100, 1_000];
 
