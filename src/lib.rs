@@ -8,6 +8,7 @@
 //!
 //! - [`units`], [`limits`], [`stats`], [`rng`]: integers with a meaning, every bound, rates with
 //!   intervals, the only randomness.
+//! - `wording`: what a file's reader says, in its user's words.
 //! - [`behaviour`]: the switches, one enum each, and the profiles of engine releases.
 //! - [`layout`], [`prompt`]: where a position lives, and what a token's KV is.
 //! - [`finding`]: codes, chances, marks, metrics, and what a run leaves.

@@ -9,6 +9,7 @@ const ROOMS: &[&str] = &[
     "units",
     "limits",
     "stats",
+    "wording",
     "rng",
     "behaviour",
     "layout",
