@@ -301,7 +301,8 @@ fn spans(
                     format!("must be {least} to {most}, got {length}"),
                 ));
             }
-            let prefix = prefix_lens.map_or(length - 1, |prefixes| prefixes[at]);
+            // A decoded request has its new token, so that its length is at least 1.
+            let prefix = prefix_lens.map_or_else(|| length - 1, |prefixes| prefixes[at]);
             Ok(Span {
                 growth: Growth { prefix: Tokens(prefix), length: Tokens(length) },
                 last_row: last_rows[at],

@@ -167,3 +167,12 @@ fn an_impossible_tree_line_is_refused_with_its_reason() {
     let twice = json!({"policy": "lru", "page_size": 1, "ops": [lock, lock]});
     assert_malformed(radix::check, &twice, "ops[1].lock: must be a label that is not held");
 }
+
+#[test]
+fn a_request_that_grows_by_nothing_takes_nothing() {
+    let op = json!({"op": "extend", "requests": [1], "prefix_lens": [0], "seq_lens": [0],
+                    "last_rows": [-1], "rows": [], "available": 16});
+    let line = json!({"allocator": "paged", "need_sort": false, "page_size": 4, "pages": 4,
+                      "ops": [op]});
+    assert_eq!(alloc::check(&line.to_string()), Ok(()));
+}
