@@ -179,7 +179,11 @@ impl Oracle {
     /// The end of everything, with what each server then has.
     pub fn close(mut self, tick: Tick, remains: &[Remains], cut_short: bool) -> Judgement {
         let open: Vec<RequestId> = self.progress.open().iter().copied().collect();
-        let why = if cut_short { "the event bound was reached" } else { "nothing left to happen" };
+        let why = if cut_short {
+            "the bound on events or the last tick was reached"
+        } else {
+            "nothing left to happen"
+        };
         for &request in &open {
             self.find(tick, Code::StallNoProgress, Some(request), None, "an end", why);
         }

@@ -123,6 +123,8 @@ struct World<'a> {
     /// Servers whose situation has changed since they last looked for work.
     awake: Vec<(Side, usize)>,
     queue: Queue,
+    /// How long after a moment of a request's life its client gives up.
+    aborts: BTreeMap<(RequestId, Moment), Vec<Tick>>,
     /// Requests that have arrived.
     arrived: u32,
     /// Events so far, and how many there may be.
@@ -170,6 +172,7 @@ impl<'a> World<'a> {
             late: BTreeMap::new(),
             awake: Vec::new(),
             queue: Queue::default(),
+            aborts: aborts(&scenario.faults),
             arrived: 0,
             events: 0,
             events_max: events_max(scenario, requests, layout),
@@ -186,7 +189,10 @@ impl<'a> World<'a> {
     }
 
     fn start(&mut self) {
-        self.plan_faults_from_the_start();
+        let from_the_start = self.aborts.keys().filter(|(_, moment)| *moment == Moment::Start);
+        for (request, moment) in from_the_start.copied().collect::<Vec<_>>() {
+            self.moment(request, moment);
+        }
         if let Some(first) = self.requests.first() {
             self.queue.plan(first.at, Event::Arrives);
         }
@@ -454,28 +460,10 @@ impl<'a> World<'a> {
         self.log.tell(&Fact::Ended { request, outcome }, &[]);
     }
 
-    fn plan_faults_from_the_start(&mut self) {
-        for fault in &self.scenario.faults {
-            match *fault {
-                Fault::Abort { request, after, when: Moment::Start } => {
-                    self.queue.plan(after, Event::Aborts { request });
-                }
-                Fault::Abort { .. } => {}
-            }
-        }
-    }
-
-    /// `request` has reached `moment`: faults that count from there are planned.
+    /// `request` has reached `moment`: its aborts that count from there are planned.
     fn moment(&mut self, request: RequestId, moment: Moment) {
-        for fault in &self.scenario.faults {
-            match *fault {
-                Fault::Abort { request: whose, after, when }
-                    if whose == request && when == moment =>
-                {
-                    self.queue.plan(self.log.now + after, Event::Aborts { request });
-                }
-                Fault::Abort { .. } => {}
-            }
+        for &after in self.aborts.get(&(request, moment)).into_iter().flatten() {
+            self.queue.plan(self.log.now + after, Event::Aborts { request });
         }
     }
 
@@ -485,6 +473,19 @@ impl<'a> World<'a> {
             self.moment(request, Moment::Copying);
         }
     }
+}
+
+/// The aborts among `faults`, by the moment from which they count.
+fn aborts(faults: &[Fault]) -> BTreeMap<(RequestId, Moment), Vec<Tick>> {
+    let mut aborts: BTreeMap<_, Vec<Tick>> = BTreeMap::new();
+    for fault in faults {
+        match *fault {
+            Fault::Abort { request, after, when } => {
+                aborts.entry((request, when)).or_default().push(after);
+            }
+        }
+    }
+    aborts
 }
 
 /// Events that a run of `requests` may use.
