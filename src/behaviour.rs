@@ -222,6 +222,37 @@ switches! {
         /// When drained, or after a timeout if that comes first (sglang issue 38961).
         Timeout = "timeout",
     }
+    /// When a transfer's source pages are given back.
+    source_release: SourceRelease, acts when "always" {
+        /// When every copy out of them has landed.
+        Landed = "landed",
+        /// When every copy has been put on the link, sent or not.
+        BeforeSent = "before_sent",
+    }
+    /// Whether an abort gives back what its request holds.
+    abort_cleanup: AbortCleanup, acts when "a request is aborted in the state that is forgotten" {
+        /// In every state.
+        Everywhere = "everywhere",
+        /// Not while it waits for a reservation: it stays in the queue and is given pages (sglang issue 9817).
+        ForgetsWaiting = "forgets_waiting",
+        /// Not between reservation and computation (sglang issue 36926).
+        ForgetsReserved = "forgets_reserved",
+        /// Not while prefill computes it in chunks (sglang issue 9817).
+        ForgetsChunking = "forgets_chunking",
+        /// Not when all is computed and copies are outstanding (sglang issue 36926).
+        ForgetsCopying = "forgets_copying",
+        /// Not while it runs.
+        ForgetsRunning = "forgets_running",
+        /// Not while it is retracted: it stays in the queue and is given pages.
+        ForgetsRetracted = "forgets_retracted",
+    }
+    /// How a running request's own pages are named when they are given back.
+    tail_release: TailRelease, acts when "a request's pages do not follow each other" {
+        /// As its table has them.
+        ByTable = "by_table",
+        /// As so many pages from the first on (sglang issue 27731).
+        AsRun = "as_run",
+    }
     /// Whether a match is locked before eviction makes room for the rest.
     lock_on_match: LockOnMatch, acts when "pages are evicted between a match and its use" {
         /// Locked until the request ends.
@@ -229,12 +260,22 @@ switches! {
         /// Not locked: matched pages can be evicted for their own request.
         None = "none",
     }
+    /// Whether a lock is released as often as it was taken.
+    lock_count: LockCount, acts when "a request's place in the prefill cache moves from one node to another" {
+        /// The old place is unlocked when the new one has been locked.
+        Paired = "paired",
+        /// Both are locked, and only the new one is ever unlocked (sglang issue 26560).
+        ReleasedOnce = "released_once",
+    }
     /// What happens to pages that another request has put into the tree meanwhile.
     duplicate_insert: DuplicateInsert, acts when "two requests compute the same pages" {
         /// The request's table is pointed at the tree's pages, its own are freed once.
         Remap = "remap",
         /// Its own pages are freed, but its table goes on pointing at them (mini engine issue 142).
         FreeWithoutRemap = "free_without_remap",
+        /// The table is pointed at the tree's pages first, and what is freed is read from the table: the
+        /// tree's pages go back, its own are lost (sglang issues 27789, 35270).
+        FreeAfterRemap = "free_after_remap",
     }
     /// Whether the allocator looks before it takes a page back.
     free_check: FreeCheck, acts when "a page is freed twice" {
@@ -252,6 +293,20 @@ switches! {
         /// When any part has landed (sglang issue 39846).
         AnyPart = "any_part",
     }
+    /// What becomes of a transfer when the message that a part has landed is lost.
+    lost_message: LostMessage, acts when "a message is lost" {
+        /// The sender misses it within one message delay, and the request fails.
+        Fails = "fails",
+        /// Nobody misses it (sglang issue 36108).
+        Ignored = "ignored",
+    }
+    /// What a message means that comes a second time.
+    doubled_message: DoubledMessage, acts when "a message is doubled" {
+        /// Nothing: parts are told apart.
+        Harmless = "harmless",
+        /// Another part: they are only counted (sglang issue 36108).
+        Counted = "counted",
+    }
     /// How a running request gives up its pages when the decode pool runs out.
     retraction: Retraction, acts when "the decode pool runs out" {
         /// Its KV is copied to the host and back.
@@ -259,12 +314,40 @@ switches! {
         /// Its KV is dropped; prefill sends it again.
         SendAgain = "send_again",
     }
+    /// How a retracted request comes back.
+    resumption: Resumption, acts when "the decode pool runs out" {
+        /// Before all arrivals, and as soon as there are pages for it.
+        First = "first",
+        /// As an arrival behind the others, with tokens kept back for it again (sglang issue 6857).
+        AsArrival = "as_arrival",
+    }
+    /// How the demand of requests that are let in together is counted.
+    admission_demand: AdmissionDemand, acts when "several requests arrive at a nearly full decode pool" {
+        /// In pages, each when its turn comes.
+        Pages = "pages",
+        /// In tokens, all together, before any page is taken (sglang issue 7353).
+        Tokens = "tokens",
+    }
     /// How the demand of the next decode step is counted.
     next_step_demand: NextStepDemand, acts when "several requests cross a page at once" {
         /// A page for every request that crosses into one.
         Pages = "pages",
         /// A token for every request (sglang issues 4602, 7411).
         Tokens = "tokens",
+    }
+    /// Up to where a request that ends leaves its KV in the decode cache.
+    committed_length: CommittedLength, acts when "the last output token fills a page" {
+        /// Up to what is stored.
+        Stored = "stored",
+        /// Up to its last token, whose KV nobody computed (sglang issue 24590).
+        Sequence = "sequence",
+    }
+    /// What a flush of a cache does while requests hold pages.
+    flush: Flush, acts when "a cache is flushed" {
+        /// Nothing: it is refused.
+        Refused = "refused",
+        /// Clears cache and allocator, whoever holds what (sglang issue 23672).
+        AtOnce = "at_once",
     }
     /// How a sender checks that a rank's rows fit into its pack region.
     packing: Packing, acts when "a send is larger than a region" {

@@ -211,6 +211,10 @@ named! {
         AbortRunning = "abort.running": "an abort of a running request",
         AbortRetracted = "abort.retracted": "an abort of a retracted request",
         AbortInFlight = "abort.in_flight": "an abort found a copy in flight",
+        MessageLost = "message.lost": "a message that a part had landed was lost",
+        MessageDoubled = "message.doubled": "a message that a part had landed came twice",
+        FlushDone = "flush.done": "a cache of an idle server was flushed",
+        FlushInUse = "flush.in_use": "a flush came while pages were in use",
     }
 }
 

@@ -39,6 +39,8 @@ pub const TICKS_MAX: u64 = 1 << 40;
 pub const TOKEN_BYTES: RangeInclusive<u64> = 1..=2_811_000;
 /// Faults of one scenario.
 pub const FAULTS_MAX: usize = 100_000;
+/// Number of a message of one request, from 0: one for each piece and rank of each transfer.
+pub const MESSAGE: RangeInclusive<u32> = 0..=1_000_000;
 /// Events that any run may use.
 pub const EVENTS_FLOOR: u64 = 100_000;
 /// Events of one run for every request, and again for every output token, and for every piece of its

@@ -73,6 +73,10 @@ impl Default for BlockHashCache {
     }
 }
 
+fn as_slot(index: usize) -> Slot {
+    Slot::try_from(index).expect("limits keep page lists within u32")
+}
+
 /// The hash of each page of a prompt.
 fn hashes(keys: &[PageKey]) -> impl Iterator<Item = Hash> + '_ {
     (0..).map(Pages).zip(keys.iter().copied())
@@ -125,7 +129,7 @@ impl BlockHashCache {
             }
             None => {
                 self.blocks.push(block);
-                u32::try_from(self.blocks.len() - 1).expect("limits keep page lists within u32")
+                as_slot(self.blocks.len() - 1)
             }
         };
         self.table.insert(hash, slot);
@@ -229,6 +233,16 @@ impl PrefixCache for BlockHashCache {
             self.vacant.push(slot);
         }
         freed
+    }
+
+    fn clear(&mut self) {
+        for block in &mut self.blocks {
+            (block.own_locks, block.locks, block.turn) = (0, 0, None);
+            block.generation += 1;
+        }
+        self.vacant = (1..self.blocks.len()).rev().map(as_slot).collect();
+        self.table.clear();
+        self.queue.clear();
     }
 
     fn evictable(&self) -> Pages {

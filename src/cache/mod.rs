@@ -56,6 +56,9 @@ pub trait PrefixCache: Send {
     /// dropping, grouped as they went.
     fn evict(&mut self, wanted: Pages) -> Vec<Vec<PageId>>;
 
+    /// Drops everything, locked or not. All anchors are dead then.
+    fn clear(&mut self);
+
     /// Pages that eviction could drop.
     fn evictable(&self) -> Pages;
 

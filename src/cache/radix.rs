@@ -107,7 +107,7 @@ impl RadixCache {
             }
             None => {
                 self.nodes.push(node);
-                u32::try_from(self.nodes.len() - 1).expect("fewer nodes than pages")
+                as_slot(self.nodes.len() - 1)
             }
         };
         self.leaves.extend(self.leaf_entry(slot));
@@ -208,6 +208,10 @@ impl RadixCache {
     }
 }
 
+fn as_slot(index: usize) -> Slot {
+    Slot::try_from(index).expect("fewer nodes than pages")
+}
+
 /// How many elements both begin with.
 fn common_prefix(stretch: &[PageKey], keys: &[PageKey]) -> usize {
     if keys.starts_with(stretch) {
@@ -290,6 +294,24 @@ impl PrefixCache for RadixCache {
             freed.push(pages);
         }
         freed
+    }
+
+    fn clear(&mut self) {
+        // Slots keep counting their generations, so that an old anchor is never taken for a new place.
+        for slot in 1..self.nodes.len() {
+            let node = &mut self.nodes[slot];
+            node.keys = Vec::new();
+            node.pages = Vec::new();
+            node.children.clear();
+            (node.own_locks, node.locks) = (0, 0);
+        }
+        let root = &mut self.nodes[ROOT as usize];
+        root.children.clear();
+        (root.own_locks, root.locks) = (0, 0);
+        root.generation += 1;
+        self.vacant = (1..self.nodes.len()).rev().map(as_slot).collect();
+        self.leaves.clear();
+        (self.evictable, self.protected) = (Pages(0), Pages(0));
     }
 
     fn evictable(&self) -> Pages {

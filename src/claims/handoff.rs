@@ -3,10 +3,9 @@
 
 use std::collections::BTreeSet;
 
-use crate::behaviour::{ReleaseOnAbort, TransferCompletion};
 use crate::scenario::generate::Choices;
 use crate::units::Rank;
-use crate::world::handoff::{Action, Fact, Handoff, Part};
+use crate::world::handoff::{Action, Fact, Handoff, Part, Rules};
 
 /// Facts of one case, at most.
 const FACTS: u32 = 64;
@@ -25,7 +24,7 @@ struct Told {
 /// Tells a machine drawn facts, then lets everything come to its end.
 pub fn ends_once_whatever_it_is_told(choices: &mut impl Choices) {
     let (ranks, pieces) = (choices.within(1..=4), choices.within(1..=4));
-    let machine = Handoff::new(ranks, TransferCompletion::EveryPart, ReleaseOnAbort::Drained);
+    let machine = Handoff::new(ranks, Rules::default());
     let mut told = Told {
         machine,
         ranks,

@@ -42,6 +42,7 @@ fn at_moment(scenario: &Scenario, moment: Moment) -> Scenario {
     for fault in &mut usual.faults {
         match fault {
             Fault::Abort { request: _, after, when } => (*after, *when) = (Tick(0), moment),
+            Fault::Lose { .. } | Fault::Double { .. } | Fault::Flush { .. } => {}
         }
     }
     usual

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use super::contents;
 use super::search::Search;
-use crate::scenario::{Fault, RequestSpec, RunSpec, Scenario, WorkloadConfig};
+use crate::scenario::{RequestSpec, RunSpec, Scenario, WorkloadConfig};
 use crate::units::RequestId;
 use crate::workload::{self, Request, WorkloadError};
 
@@ -82,15 +82,14 @@ fn without(scenario: &Scenario, start: usize, end: usize) -> Scenario {
     if let WorkloadConfig::Requests(list) = &mut smaller.workload {
         list.drain(start..end);
     }
-    smaller.faults.retain_mut(|fault| match fault {
-        Fault::Abort { request, .. } => {
-            let gone = (start..end).contains(&request.index());
-            if request.index() >= end {
-                let dropped = u32::try_from(end - start).expect("limits keep requests within u32");
-                *request = RequestId(request.0 - dropped);
-            }
-            !gone
+    smaller.faults.retain_mut(|fault| {
+        let Some(request) = fault.request_mut() else { return true };
+        let gone = (start..end).contains(&request.index());
+        if request.index() >= end {
+            let dropped = u32::try_from(end - start).expect("limits keep requests within u32");
+            *request = RequestId(request.0 - dropped);
         }
+        !gone
     });
     smaller
 }

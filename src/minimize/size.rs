@@ -163,6 +163,13 @@ impl Size {
                     size.time(after.0);
                     size.magnitude += u128::from(place_of(*when));
                 }
+                Fault::Lose { request: _, message } | Fault::Double { request: _, message } => {
+                    size.magnitude += u128::from(*message);
+                }
+                Fault::Flush { side: _, server, at } => {
+                    size.magnitude += u128::from(*server);
+                    size.time(at.0);
+                }
             }
         }
         size

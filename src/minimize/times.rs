@@ -42,7 +42,8 @@ fn from_the_start(search: &mut Search) {
     for fault in &mut candidate.faults {
         match fault {
             Fault::Abort { after, when: Moment::Start, .. } => *after = after.saturating_sub(first),
-            Fault::Abort { .. } => {}
+            Fault::Flush { at, .. } => *at = at.saturating_sub(first),
+            Fault::Abort { .. } | Fault::Lose { .. } | Fault::Double { .. } => {}
         }
     }
     candidate.workload = crate::scenario::WorkloadConfig::Requests(requests);
@@ -84,16 +85,32 @@ fn arrival(search: &mut Search, index: usize) {
     }
 }
 
-/// One fault: after which moment, and how long after.
+/// One fault: after which moment, and how long after; or which message; or when.
 fn fault(search: &mut Search, index: usize) {
-    let Fault::Abort { request, after, .. } = search.best().faults[index];
-    for ticks in simpler(after.0).into_iter().chain([after.0]) {
-        for when in MOMENTS {
-            let mut candidate: Scenario = search.best().clone();
-            candidate.faults[index] = Fault::Abort { request, after: Tick(ticks), when };
-            if search.offer(candidate) {
-                return;
-            }
+    let fault = search.best().faults[index];
+    let simpler_faults: Vec<Fault> = match fault {
+        Fault::Abort { request, after, .. } => {
+            let ticks = simpler(after.0).into_iter().chain([after.0]).map(Tick);
+            ticks
+                .flat_map(|after| MOMENTS.map(|when| Fault::Abort { request, after, when }))
+                .collect()
+        }
+        Fault::Lose { request, message } => {
+            (0..message).map(|message| Fault::Lose { request, message }).collect()
+        }
+        Fault::Double { request, message } => {
+            (0..message).map(|message| Fault::Double { request, message }).collect()
+        }
+        Fault::Flush { side, server, at } => {
+            let times = simpler(at.0).into_iter().map(Tick);
+            times.map(|at| Fault::Flush { side, server, at }).collect()
+        }
+    };
+    for simpler in simpler_faults {
+        let mut candidate: Scenario = search.best().clone();
+        candidate.faults[index] = simpler;
+        if search.offer(candidate) {
+            return;
         }
     }
 }

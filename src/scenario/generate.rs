@@ -14,7 +14,7 @@ use crate::scenario::lint::lint;
 use crate::scenario::validate::{BLOCK_HASH, KnownPolicies, LRU, NO_CACHE};
 use crate::scenario::{
     DecodeConfig, Fault, LayoutConfig, LinkConfig, Moment, PairingConfig, PrefillConfig, Scenario,
-    VERSION,
+    ServerKind, VERSION,
 };
 use crate::units::{RequestId, Tick};
 
@@ -69,9 +69,10 @@ pub fn generate(choices: &mut impl Choices, known: &KnownPolicies, aim: Aim) -> 
         pairing: pairing(choices, layout),
         behaviour,
         workload,
-        faults: faults(choices, demand.len()),
+        faults: Vec::new(),
         expect: None,
     };
+    scenario.faults = faults(choices, &scenario, demand.len());
     if profile.forbids_striped_decode_cache() && layout.ranks > 1 {
         scenario.decode.cache = NO_CACHE.to_owned();
     }
@@ -251,8 +252,35 @@ fn pairing(choices: &mut impl Choices, layout: LayoutConfig) -> PairingConfig {
     pairing
 }
 
+/// Everything that goes wrong from outside, each kind in some scenarios.
+fn faults(choices: &mut impl Choices, scenario: &Scenario, requests: usize) -> Vec<Fault> {
+    let mut faults = aborts(choices, requests);
+    if choices.chance(1, 4) {
+        for _ in 0..choices.within(1..=4) {
+            let request = RequestId(choices.within(0..=requests as u32 - 1));
+            let message = choices.below(2 * u64::from(scenario.layout.ranks)) as u32;
+            faults.push(match choices.chance(1, 2) {
+                true => Fault::Double { request, message },
+                false => Fault::Lose { request, message },
+            });
+        }
+    }
+    if choices.chance(1, 6) {
+        for _ in 0..choices.within(1..=3) {
+            let (side, servers) = *choices.pick(&[
+                (ServerKind::Decode, scenario.decode.workers),
+                (ServerKind::Prefill, scenario.prefill.workers),
+            ]);
+            let scale = *choices.pick(&[1_000, 100, 20_000]);
+            let server = choices.within(0..=servers - 1);
+            faults.push(Fault::Flush { side, server, at: Tick(choices.below(scale)) });
+        }
+    }
+    faults
+}
+
 /// Aborts at any moment: of none, some or nearly all requests, now and then of one twice.
-fn faults(choices: &mut impl Choices, requests: usize) -> Vec<Fault> {
+fn aborts(choices: &mut impl Choices, requests: usize) -> Vec<Fault> {
     const MOMENTS: &[Moment] = &[
         Moment::Copying,
         Moment::Reserved,

@@ -6,11 +6,13 @@
 //! cannot be told in advance, the lint objects.
 
 use super::validate::NO_CACHE;
-use super::{Lengths, RequestSpec, Scenario, Synthetic, TraceConfig, WorkloadConfig};
+use super::{Fault, Lengths, RequestSpec, Scenario, Synthetic, TraceConfig, WorkloadConfig};
 use crate::behaviour::{
-    Behaviours, ChunkCut, DecodeMatchUnit, DecodePrefixCut, DecodeReservation, DestinationList,
-    DuplicateInsert, EarlySend, EmptyLast, FreeCheck, LockOnMatch, NextStepDemand, Packing,
-    ReleaseOnAbort, Retraction, SendCut, SendSplit, SourceOffset, TransferCompletion,
+    AbortCleanup, AdmissionDemand, Behaviours, ChunkCut, CommittedLength, DecodeMatchUnit,
+    DecodePrefixCut, DecodeReservation, DestinationList, DoubledMessage, DuplicateInsert,
+    EarlySend, EmptyLast, Flush, FreeCheck, LockCount, LockOnMatch, LostMessage, NextStepDemand,
+    Packing, ReleaseOnAbort, Resumption, Retraction, SendCut, SendSplit, SourceOffset,
+    SourceRelease, TailRelease, TransferCompletion,
 };
 
 /// Why a variant is not sound here.
@@ -36,11 +38,21 @@ pub fn lint(scenario: &Scenario) -> Vec<Objection> {
         early_send(&facts),
         empty_last(&facts),
         release_on_abort(&facts),
+        source_release(&facts),
+        abort_cleanup(&facts),
+        tail_release(&facts),
         lock_on_match(&facts),
+        lock_count(&facts),
         duplicate_insert(&facts),
         free_check(&facts),
         transfer_completion(&facts),
+        lost_message(&facts),
+        doubled_message(&facts),
+        resumption(&facts),
+        admission_demand(&facts),
         next_step_demand(&facts),
+        committed_length(&facts),
+        flush(&facts),
         packing(&facts),
     ];
     judged.into_iter().flatten().collect()
@@ -59,6 +71,12 @@ struct Facts {
     /// Copies can land in another order than they were put on the link.
     reorders: bool,
     aborts: bool,
+    /// Messages that a part has landed are lost, or doubled.
+    loses: bool,
+    doubles: bool,
+    flushes: bool,
+    /// Tokens kept back for the growth of each request.
+    reserved: u64,
     /// No prompt is ever computed in more than one chunk.
     one_chunk: bool,
     /// No request ever has more than one piece.
@@ -70,6 +88,8 @@ struct Facts {
     /// Decode pages that stay free even when every request is at its longest and stays cached.
     spare_pages: Option<u64>,
     requests: Option<u64>,
+    /// The longest prompt with its output.
+    length_max: Option<u64>,
 }
 
 impl Facts {
@@ -104,6 +124,7 @@ impl Facts {
         let needed = sizes.length_max.zip(sizes.requests);
         let needed = needed.map(|(longest, count)| count * longest.div_ceil(virtual_page));
         let pages = u64::from(scenario.decode.pages);
+        let has = |is: fn(&Fault) -> bool| scenario.faults.iter().any(is);
         Facts {
             behaviours,
             page,
@@ -112,13 +133,18 @@ impl Facts {
             decode_hits: scenario.decode.cache != NO_CACHE && sizes.requests != Some(1),
             prefill_hits,
             reorders: scenario.link.delay_every > 0 && scenario.link.delay_ticks > 0,
-            aborts: !scenario.faults.is_empty(),
+            aborts: has(|fault| matches!(fault, Fault::Abort { .. })),
+            loses: has(|fault| matches!(fault, Fault::Lose { .. })),
+            doubles: has(|fault| matches!(fault, Fault::Double { .. })),
+            flushes: has(|fault| matches!(fault, Fault::Flush { .. })),
+            reserved: u64::from(scenario.decode.reserved_tokens),
             one_chunk,
             one_piece: one_chunk && !early && !split,
             sends_fit,
             prompts: sizes.prompts,
             spare_pages: needed.and_then(|needed| pages.checked_sub(needed)),
             requests: sizes.requests,
+            length_max: sizes.length_max,
         }
     }
 
@@ -318,13 +344,56 @@ fn release_on_abort(facts: &Facts) -> Option<Objection> {
     // What the planner refuses fails, and gives its pages back in the same way.
     let refusals =
         [prefix_cut(facts), reservation(facts), destination_list(facts), source_offset(facts)];
-    let acts = facts.aborts || refusals.iter().any(Option::is_some);
+    let acts = facts.aborts || facts.loses || refusals.iter().any(Option::is_some);
     let reason = match release {
         ReleaseOnAbort::Drained => return None,
         ReleaseOnAbort::AtOnce => "pages are given back while copies into them are in flight",
         ReleaseOnAbort::Timeout => "a copy can take longer than the timeout that frees its pages",
     };
     object("release_on_abort", release.name(), acts, reason)
+}
+
+fn source_release(facts: &Facts) -> Option<Objection> {
+    let release = facts.behaviours.source_release;
+    match release {
+        SourceRelease::Landed => None,
+        SourceRelease::BeforeSent => object(
+            "source_release",
+            release.name(),
+            true,
+            "pages are given back, and can be written over, before they have been read",
+        ),
+    }
+}
+
+fn abort_cleanup(facts: &Facts) -> Option<Objection> {
+    let cleanup = facts.behaviours.abort_cleanup;
+    let acts = match cleanup {
+        AbortCleanup::Everywhere => return None,
+        AbortCleanup::ForgetsRetracted => facts.aborts && facts.spare_pages.is_none(),
+        AbortCleanup::ForgetsWaiting
+        | AbortCleanup::ForgetsReserved
+        | AbortCleanup::ForgetsChunking
+        | AbortCleanup::ForgetsCopying
+        | AbortCleanup::ForgetsRunning => facts.aborts,
+    };
+    let reason = "an aborted request keeps its pages for ever, or is still given some";
+    object("abort_cleanup", cleanup.name(), acts, reason)
+}
+
+fn tail_release(facts: &Facts) -> Option<Objection> {
+    let release = facts.behaviours.tail_release;
+    // The last output token is never stored.
+    let one_page = facts.length_max.is_some_and(|longest| longest - 1 <= facts.virtual_page);
+    match release {
+        TailRelease::ByTable => None,
+        TailRelease::AsRun => object(
+            "tail_release",
+            release.name(),
+            !one_page,
+            "pages that do not follow the request's first one are another's, and its own are lost",
+        ),
+    }
 }
 
 fn lock_on_match(facts: &Facts) -> Option<Objection> {
@@ -340,19 +409,33 @@ fn lock_on_match(facts: &Facts) -> Option<Objection> {
     }
 }
 
-fn duplicate_insert(facts: &Facts) -> Option<Objection> {
-    let insert = facts.behaviours.duplicate_insert;
-    match insert {
-        DuplicateInsert::Remap => None,
-        // A request that is served again computes the last page of its hit once more, so even one
-        // request alone meets its own pages.
-        DuplicateInsert::FreeWithoutRemap => object(
-            "duplicate_insert",
-            insert.name(),
+fn lock_count(facts: &Facts) -> Option<Objection> {
+    let count = facts.behaviours.lock_count;
+    match count {
+        LockCount::Paired => None,
+        LockCount::ReleasedOnce => object(
+            "lock_count",
+            count.name(),
             facts.prefill_hits,
-            "a request goes on using pages that were freed because the tree had the same",
+            "cached pages stay locked for ever, until none can be evicted",
         ),
     }
+}
+
+fn duplicate_insert(facts: &Facts) -> Option<Objection> {
+    let insert = facts.behaviours.duplicate_insert;
+    let reason = match insert {
+        DuplicateInsert::Remap => return None,
+        DuplicateInsert::FreeWithoutRemap => {
+            "a request goes on using pages that were freed because the tree had the same"
+        }
+        DuplicateInsert::FreeAfterRemap => {
+            "pages of the tree are freed, and the request's own that they replace are lost"
+        }
+    };
+    // A request that is served again computes the last page of its hit once more, so even one
+    // request alone meets its own pages.
+    object("duplicate_insert", insert.name(), facts.prefill_hits, reason)
 }
 
 fn free_check(facts: &Facts) -> Option<Objection> {
@@ -382,6 +465,85 @@ fn transfer_completion(facts: &Facts) -> Option<Objection> {
         ),
     };
     object("transfer_completion", completion.name(), acts, reason)
+}
+
+fn lost_message(facts: &Facts) -> Option<Objection> {
+    let lost = facts.behaviours.lost_message;
+    match lost {
+        LostMessage::Fails => None,
+        LostMessage::Ignored => object(
+            "lost_message",
+            lost.name(),
+            facts.loses,
+            "a part counts as on its way for ever, so the request never starts and never ends",
+        ),
+    }
+}
+
+fn doubled_message(facts: &Facts) -> Option<Objection> {
+    let doubled = facts.behaviours.doubled_message;
+    match doubled {
+        DoubledMessage::Harmless => None,
+        DoubledMessage::Counted => object(
+            "doubled_message",
+            doubled.name(),
+            facts.doubles && (facts.ranks > 1 || !facts.one_piece),
+            "a message that comes twice stands for a part that is still missing",
+        ),
+    }
+}
+
+fn resumption(facts: &Facts) -> Option<Objection> {
+    let resumption = facts.behaviours.resumption;
+    match resumption {
+        Resumption::First => None,
+        Resumption::AsArrival => object(
+            "resumption",
+            resumption.name(),
+            facts.spare_pages.is_none() && facts.reserved > 0,
+            "a request that has grown can never have its pages and what is kept back for it again",
+        ),
+    }
+}
+
+fn admission_demand(facts: &Facts) -> Option<Objection> {
+    let demand = facts.behaviours.admission_demand;
+    let roomy = facts.spare_pages.is_some() && facts.reserved == 0;
+    match demand {
+        AdmissionDemand::Pages => None,
+        AdmissionDemand::Tokens => object(
+            "admission_demand",
+            demand.name(),
+            facts.requests != Some(1) && !roomy,
+            "requests are let in together whose pages are more than their tokens would fill",
+        ),
+    }
+}
+
+fn committed_length(facts: &Facts) -> Option<Objection> {
+    let committed = facts.behaviours.committed_length;
+    match committed {
+        CommittedLength::Stored => None,
+        CommittedLength::Sequence => object(
+            "committed_length",
+            committed.name(),
+            facts.decode_hits && facts.virtual_page > 1,
+            "a page is cached as full whose last row was never computed",
+        ),
+    }
+}
+
+fn flush(facts: &Facts) -> Option<Objection> {
+    let flush = facts.behaviours.flush;
+    match flush {
+        Flush::Refused => None,
+        Flush::AtOnce => object(
+            "flush",
+            flush.name(),
+            facts.flushes,
+            "pages that requests hold are handed out again",
+        ),
+    }
 }
 
 fn next_step_demand(facts: &Facts) -> Option<Objection> {

@@ -375,6 +375,52 @@ pub enum Fault {
         #[serde(default)]
         when: Moment,
     },
+    /// The message that a part has landed never comes.
+    Lose {
+        /// Whose.
+        request: RequestId,
+        /// Which of its messages, from 0, in order of landing.
+        message: u32,
+    },
+    /// The message that a part has landed comes a second time, one message delay later.
+    Double {
+        /// Whose.
+        request: RequestId,
+        /// Which of its messages, from 0, in order of landing.
+        message: u32,
+    },
+    /// Somebody flushes a server's prefix cache.
+    Flush {
+        /// Prefill or decode.
+        side: ServerKind,
+        /// Which of them.
+        #[serde(default)]
+        server: u32,
+        /// When.
+        at: Tick,
+    },
+}
+
+impl Fault {
+    /// The request that it is about, if about one.
+    pub fn request_mut(&mut self) -> Option<&mut RequestId> {
+        match self {
+            Fault::Abort { request, .. }
+            | Fault::Lose { request, .. }
+            | Fault::Double { request, .. } => Some(request),
+            Fault::Flush { .. } => None,
+        }
+    }
+}
+
+/// One of the two kinds of server.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ServerKind {
+    /// Computes prompts.
+    Prefill,
+    /// Generates output.
+    Decode,
 }
 
 /// A moment of a request's life.

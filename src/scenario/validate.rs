@@ -12,7 +12,7 @@ use thiserror::Error;
 
 use super::{
     Arrivals, DecodeConfig, Fault, Lengths, LinkConfig, PairingConfig, PrefillConfig, RequestSpec,
-    Scenario, Synthetic, TraceConfig, VERSION, WorkloadConfig,
+    Scenario, ServerKind, Synthetic, TraceConfig, VERSION, WorkloadConfig,
 };
 use crate::behaviour::{ChunkCut, SendSplit};
 use crate::layout::Layout;
@@ -71,7 +71,7 @@ pub fn validate(scenario: &Scenario, known: &KnownPolicies) -> Result<(), Invali
         WorkloadConfig::Synthetic(config) => synthetic(config)?,
         WorkloadConfig::Trace(config) => trace(config)?,
     };
-    faults(&scenario.faults, requests)
+    faults(scenario, requests)
 }
 
 fn layout(scenario: &Scenario) -> Result<Layout, Invalid> {
@@ -301,7 +301,8 @@ fn trace(config: &TraceConfig) -> Result<Option<usize>, Invalid> {
     Ok(cap)
 }
 
-fn faults(faults: &[Fault], requests: Option<usize>) -> Result<(), Invalid> {
+fn faults(scenario: &Scenario, requests: Option<usize>) -> Result<(), Invalid> {
+    let faults = &scenario.faults;
     within("faults", faults.len(), &(0..=limits::FAULTS_MAX))?;
     let last = requests.unwrap_or(limits::REQUESTS_MAX) - 1;
     for (index, fault) in faults.iter().enumerate() {
@@ -310,6 +311,21 @@ fn faults(faults: &[Fault], requests: Option<usize>) -> Result<(), Invalid> {
                 let path = format!("faults.{index}.abort");
                 within(&format!("{path}.request"), request.index(), &(0..=last))?;
                 ticks(&format!("{path}.after"), after.0)?;
+            }
+            Fault::Lose { request, message } | Fault::Double { request, message } => {
+                let kind = if matches!(fault, Fault::Lose { .. }) { "lose" } else { "double" };
+                let path = format!("faults.{index}.{kind}");
+                within(&format!("{path}.request"), request.index(), &(0..=last))?;
+                within(&format!("{path}.message"), *message, &limits::MESSAGE)?;
+            }
+            Fault::Flush { side, server, at } => {
+                let path = format!("faults.{index}.flush");
+                let servers = match side {
+                    ServerKind::Prefill => scenario.prefill.workers,
+                    ServerKind::Decode => scenario.decode.workers,
+                };
+                within(&format!("{path}.server"), *server, &(0..=servers - 1))?;
+                ticks(&format!("{path}.at"), at.0)?;
             }
         }
     }

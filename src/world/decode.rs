@@ -4,11 +4,12 @@ use std::collections::VecDeque;
 
 use super::World;
 use super::event::Event;
-use super::handoff::{Fact as Told, Handoff, Stage};
+use super::handoff::{Fact as Told, Handoff, Rules, Stage};
 use super::request::{Destination, HostCopy, Place, Target};
 use super::store::{Store, split_taken};
 use crate::behaviour::{
-    DecodeMatchUnit, DecodePrefixCut, DecodeReservation, LockOnMatch, NextStepDemand, Retraction,
+    AdmissionDemand, CommittedLength, DecodeMatchUnit, DecodePrefixCut, DecodeReservation,
+    LockOnMatch, NextStepDemand, Resumption, Retraction, TailRelease,
 };
 use crate::cache::partial::PartialIndex;
 use crate::finding::{Mark, Metric};
@@ -54,27 +55,79 @@ impl World<'_> {
     /// Lets in whoever fits on decode server `index`, and begins a step if it is idle.
     pub(super) fn pump_decode(&mut self, index: usize) {
         while let Some(&request) = self.decodes[index].retracted.front()
-            && !self.decodes[index].stuck
+            && self.admit_to_decode(index, request)
         {
-            let back = match self.live(request).host {
-                Some(_) => self.resume(request),
-                None => self.reserve(request),
-            };
-            if !back {
-                break;
-            }
             self.decodes[index].retracted.pop_front();
-            self.log.mark(Mark::Resumed);
         }
+        self.admit_arrivals(index);
+        if self.decodes[index].step.is_none() && !self.decodes[index].running.is_empty() {
+            self.begin_decode_step(index);
+        }
+    }
+
+    /// Lets in arrivals, in order, until one must wait.
+    fn admit_arrivals(&mut self, index: usize) {
+        let room = self.in_tokens(self.decodes[index].store.room());
+        let mut demand = 0;
         while let Some(&request) = self.decodes[index].arriving.front() {
-            if !self.reserve(request) {
+            demand += u64::from(self.live(request).length.0);
+            let admitted = match self.switches.admission_demand {
+                AdmissionDemand::Pages => self.admit_to_decode(index, request),
+                AdmissionDemand::Tokens => {
+                    let admitted = demand + self.kept_back(index) <= room;
+                    // Without a page for it, it has left the queue all the same.
+                    admitted && (self.admit_to_decode(index, request) || admitted)
+                }
+            };
+            if !admitted {
                 break;
             }
             self.decodes[index].arriving.pop_front();
         }
-        if self.decodes[index].step.is_none() && !self.decodes[index].running.is_empty() {
-            self.begin_decode_step(index);
+    }
+
+    /// Lets in the request at the head of a queue. False if it must wait.
+    fn admit_to_decode(&mut self, index: usize, request: RequestId) -> bool {
+        match self.live(request).place {
+            Place::Ended => self.serve_forgotten(index, request),
+            Place::Retracted => {
+                let back = !self.decodes[index].stuck
+                    && match self.live(request).host {
+                        Some(_) => self.resume(request),
+                        None => self.reserve(request),
+                    };
+                if back {
+                    self.log.mark(Mark::Resumed);
+                }
+                back
+            }
+            Place::Arriving | Place::Transferring | Place::Running => self.reserve(request),
         }
+    }
+
+    /// Takes pages for an aborted request that was forgotten in its queue; nobody will give them back.
+    fn serve_forgotten(&mut self, index: usize, request: RequestId) -> bool {
+        let wanted = self.layout.pages_needed(self.live(request).length);
+        if !self.can_promise(index, request, wanted) {
+            return false;
+        }
+        self.evict_for(index, wanted);
+        let store = &mut self.decodes[index].store;
+        let Ok(pages) = store.pool.alloc(wanted) else { return false };
+        store.taken(&mut self.log, request, Pages(0), &pages);
+        store.books(&mut self.log);
+        true
+    }
+
+    fn in_tokens(&self, pages: Pages) -> u64 {
+        u64::from(pages.0) * u64::from(self.layout.virtual_page().get())
+    }
+
+    /// Tokens that are kept back for the growth of running, arriving and one more request.
+    fn kept_back(&self, index: usize) -> u64 {
+        let decode = &self.decodes[index];
+        let others = decode.running.len() as u64 + u64::from(decode.transferring);
+        u64::from(self.scenario.decode.reserved_tokens) * (others + 1)
     }
 
     /// Finds the request's prompt in the decode cache.
@@ -142,17 +195,18 @@ impl World<'_> {
     /// ever for what is kept back for others that wait behind it.
     fn can_promise(&self, index: usize, request: RequestId, pages: Pages) -> bool {
         let decode = &self.decodes[index];
-        if self.live(request).place == Place::Retracted {
+        let is_first = match self.switches.resumption {
+            Resumption::First => self.live(request).place == Place::Retracted,
+            Resumption::AsArrival => false,
+        };
+        if is_first {
             return pages <= decode.store.room();
         }
-        let tokens =
-            |pages: Pages| u64::from(pages.0) * u64::from(self.layout.virtual_page().get());
-        let each = u64::from(self.scenario.decode.reserved_tokens);
-        let others = decode.running.len() as u64 + u64::from(decode.transferring);
+        let retracted = decode.retracted.iter();
         let retracted: u64 =
-            decode.retracted.iter().map(|&retracted| tokens(self.pages_to_resume(retracted))).sum();
-        let promised = each * (others + 1) + retracted;
-        tokens(pages) + promised <= tokens(decode.store.room())
+            retracted.map(|&retracted| self.in_tokens(self.pages_to_resume(retracted))).sum();
+        let promised = self.kept_back(index) + retracted;
+        self.in_tokens(pages) + promised <= self.in_tokens(decode.store.room())
     }
 
     /// Pages with which a retracted request can come back and store its next token.
@@ -227,7 +281,7 @@ impl World<'_> {
     }
 
     /// Evicts cached pages of decode server `index` until `wanted` pages are free.
-    fn evict_for(&mut self, index: usize, wanted: Pages) {
+    pub(super) fn evict_for(&mut self, index: usize, wanted: Pages) {
         let decode = &mut self.decodes[index];
         let dropped = decode.store.make_room(&mut self.log, wanted);
         if let Some(partial) = &mut decode.partial {
@@ -304,7 +358,7 @@ impl World<'_> {
     fn resume(&mut self, request: RequestId) -> bool {
         let index = self.live(request).decode;
         let wanted = self.pages_to_resume(request);
-        if wanted > self.decodes[index].store.room() {
+        if !self.can_promise(index, request, wanted) {
             return false;
         }
         self.evict_for(index, wanted);
@@ -473,8 +527,12 @@ impl World<'_> {
         self.log.tell(&fact, &decode.store.memory);
         let mut returned = table[shared.min(table.len())..].to_vec();
         if let Some(cache) = &mut decode.store.cache {
-            let full = stored.pages_floor(virtual_page).index().min(table.len());
-            let keys = text.page_keys(virtual_page, stored);
+            let committed = match self.switches.committed_length {
+                CommittedLength::Stored => stored,
+                CommittedLength::Sequence => stored + Tokens(1),
+            };
+            let full = committed.pages_floor(virtual_page).index().min(table.len());
+            let keys = text.page_keys(virtual_page, committed);
             let taken = cache.insert(&keys[..full], &table[..full], priority);
             if let Some(partial) = &mut decode.partial {
                 let pages = (0..).map(Pages).zip(table).zip(&taken);
@@ -502,11 +560,27 @@ impl World<'_> {
     fn leave_running(&mut self, request: RequestId, target: &Target, returned: &[PageId]) {
         let index = self.live(request).decode;
         self.decodes[index].running.retain(|&running| running != request);
+        self.return_target(request, target, returned);
+    }
+
+    /// Unlocks the request's prefix on decode and gives `returned` of its own pages back.
+    fn return_target(&mut self, request: RequestId, target: &Target, returned: &[PageId]) {
+        let live = self.live(request);
+        let (index, was_forgotten) = (live.decode, live.was_forgotten);
         self.decodes[index].stuck = false;
-        self.unlock_target(index, target);
-        let store = &mut self.decodes[index].store;
-        store.give_back(&mut self.log, Holder::Request(request), returned);
-        store.books(&mut self.log);
+        if !was_forgotten {
+            self.unlock_target(index, target);
+            let store = &mut self.decodes[index].store;
+            let returned = match (self.switches.tail_release, returned.first()) {
+                (TailRelease::ByTable, _) | (TailRelease::AsRun, None) => returned.to_vec(),
+                (TailRelease::AsRun, Some(first)) => {
+                    let run = (first.0..=store.pool.total().0).map(PageId);
+                    run.take(returned.len()).collect()
+                }
+            };
+            store.give_back(&mut self.log, Holder::Request(request), &returned);
+            store.books(&mut self.log);
+        }
         self.wake_decode(index);
     }
 
@@ -547,7 +621,11 @@ impl World<'_> {
         self.log.count(Metric::Retractions, 1);
         self.log.tell(&Fact::Retracted { request }, &[]);
         self.leave_running(request, &target, &target.table[target.shared..]);
-        self.decodes[index].retracted.push_back(request);
+        let decode = &mut self.decodes[index];
+        match self.switches.resumption {
+            Resumption::First => decode.retracted.push_back(request),
+            Resumption::AsArrival => decode.arriving.push_back(request),
+        }
         self.moment(request, Moment::Retracted);
     }
 
@@ -562,8 +640,7 @@ impl World<'_> {
     }
 
     pub(super) fn new_handoff(&self) -> Handoff {
-        let ranks = self.layout.ranks();
-        Handoff::new(ranks, self.switches.transfer_completion, self.switches.release_on_abort)
+        Handoff::new(self.layout.ranks(), Rules::of(&self.switches))
     }
 
     /// Gives back what a transfer reserved.
@@ -572,12 +649,7 @@ impl World<'_> {
         let index = live.decode;
         let target = live.target.take().expect("the handoff says that decode holds pages");
         self.decodes[index].transferring -= 1;
-        self.decodes[index].stuck = false;
-        self.unlock_target(index, &target);
-        let store = &mut self.decodes[index].store;
-        store.give_back(&mut self.log, Holder::Request(request), &target.table[target.shared..]);
-        store.books(&mut self.log);
-        self.wake_decode(index);
+        self.return_target(request, &target, &target.table[target.shared..]);
     }
 
     /// The list of reserved pages reaches prefill.

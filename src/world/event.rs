@@ -3,6 +3,7 @@
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
+use crate::oracle::fact::{Part, Side};
 use crate::units::{RequestId, Tick};
 
 /// Something that is due. Events of one tick happen in the order of these variants, those of one
@@ -13,6 +14,10 @@ pub(super) enum Event {
     CopyServed { link: usize },
     /// A copy that was served earlier lands.
     CopyLands { copy: u64 },
+    /// The message that this part has landed comes a second time.
+    MessageComesAgain { part: Part },
+    /// The sender misses the message that this part has landed.
+    MessageIsMissed { part: Part },
     /// A prefill server's step ends.
     PrefillStepEnds { server: usize },
     /// A decode server's step ends.
@@ -25,6 +30,8 @@ pub(super) enum Event {
     Aborts { request: RequestId },
     /// The time to wait for an aborted request's copies is over.
     ReleaseTimesOut { request: RequestId, attempt: u32 },
+    /// Somebody flushes the cache of this server.
+    Flushes { side: Side, server: usize },
 }
 
 impl Event {
@@ -33,12 +40,15 @@ impl Event {
         match self {
             Event::CopyServed { .. } => 0,
             Event::CopyLands { .. } => 1,
-            Event::PrefillStepEnds { .. } => 2,
-            Event::DecodeStepEnds { .. } => 3,
-            Event::DestinationKnown { .. } => 4,
-            Event::Arrives => 5,
-            Event::Aborts { .. } => 6,
-            Event::ReleaseTimesOut { .. } => 7,
+            Event::MessageComesAgain { .. } => 2,
+            Event::MessageIsMissed { .. } => 3,
+            Event::PrefillStepEnds { .. } => 4,
+            Event::DecodeStepEnds { .. } => 5,
+            Event::DestinationKnown { .. } => 6,
+            Event::Arrives => 7,
+            Event::Aborts { .. } => 8,
+            Event::ReleaseTimesOut { .. } => 9,
+            Event::Flushes { .. } => 10,
         }
     }
 }

@@ -5,7 +5,9 @@
 
 use std::collections::BTreeSet;
 
-use crate::behaviour::{ReleaseOnAbort, TransferCompletion};
+use crate::behaviour::{
+    Behaviours, DoubledMessage, ReleaseOnAbort, SourceRelease, TransferCompletion,
+};
 use crate::units::Rank;
 
 /// Where a handoff stands.
@@ -36,6 +38,8 @@ pub enum Fact {
     PartQueued(Part),
     /// A part has landed on its rank.
     PartLanded(Part),
+    /// A part has landed, and the message that says so was lost.
+    PartLost(Part),
     /// The planner refused.
     Refused,
     /// The client gave up.
@@ -68,12 +72,36 @@ pub enum Action {
     End,
 }
 
+/// The switches that a handoff goes by.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Rules {
+    /// When the transfer is complete.
+    pub completion: TransferCompletion,
+    /// When the destination is given back if it fails.
+    pub release: ReleaseOnAbort,
+    /// When the source is given back.
+    pub source_release: SourceRelease,
+    /// What a message means that comes a second time.
+    pub doubled: DoubledMessage,
+}
+
+impl Rules {
+    /// The rules among `behaviours`.
+    pub fn of(behaviours: &Behaviours) -> Rules {
+        Rules {
+            completion: behaviours.transfer_completion,
+            release: behaviours.release_on_abort,
+            source_release: behaviours.source_release,
+            doubled: behaviours.doubled_message,
+        }
+    }
+}
+
 /// The machine.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Handoff {
     stage: Stage,
-    completion: TransferCompletion,
-    release: ReleaseOnAbort,
+    rules: Rules,
     ranks: u32,
     computing: bool,
     source_held: bool,
@@ -84,15 +112,16 @@ pub struct Handoff {
     last_piece: Option<u32>,
     queued: BTreeSet<(u32, Rank)>,
     landed: BTreeSet<(u32, Rank)>,
+    /// Messages that a part has landed, those of one part counted again.
+    messages: u64,
 }
 
 impl Handoff {
     /// A handoff to `ranks` ranks that has not begun.
-    pub fn new(ranks: u32, completion: TransferCompletion, release: ReleaseOnAbort) -> Handoff {
+    pub fn new(ranks: u32, rules: Rules) -> Handoff {
         Handoff {
             stage: Stage::Waiting,
-            completion,
-            release,
+            rules,
             ranks,
             computing: false,
             source_held: false,
@@ -101,6 +130,7 @@ impl Handoff {
             last_piece: None,
             queued: BTreeSet::new(),
             landed: BTreeSet::new(),
+            messages: 0,
         }
     }
 
@@ -150,14 +180,21 @@ impl Handoff {
                 self.source_held = true;
                 self.computing = true;
             }
-            (Stage::Reserved, Fact::Refused | Fact::Aborted) => {
+            (Stage::Reserved, Fact::Refused | Fact::Aborted | Fact::PartLost(_)) => {
+                if let Fact::PartLost(part) = fact {
+                    self.forget(part);
+                }
                 self.stage = Stage::Closing;
-                if self.release == ReleaseOnAbort::AtOnce {
+                if self.rules.release == ReleaseOnAbort::AtOnce {
                     self.release_destination(&mut actions);
                 }
             }
             (Stage::Active, Fact::Refused | Fact::Aborted) => self.sender_stopped = true,
-            (Stage::Closing, Fact::TimedOut) if self.release == ReleaseOnAbort::Timeout => {
+            (Stage::Active | Stage::Closing, Fact::PartLost(part)) => {
+                self.sender_stopped = true;
+                self.forget(part);
+            }
+            (Stage::Closing, Fact::TimedOut) if self.rules.release == ReleaseOnAbort::Timeout => {
                 self.release_destination(&mut actions);
             }
             (_, Fact::ComputeEnded) => self.computing = false,
@@ -175,7 +212,7 @@ impl Handoff {
             // Repeated, late, or before its time: nothing to do.
             (Stage::Reserved | Stage::Active | Stage::Closing, Fact::Reserved)
             | (_, Fact::ComputeStarted)
-            | (Stage::Waiting, Fact::PartQueued(_) | Fact::PartLanded(_))
+            | (Stage::Waiting, Fact::PartQueued(_) | Fact::PartLanded(_) | Fact::PartLost(_))
             | (Stage::Closing, Fact::Refused | Fact::Aborted)
             | (_, Fact::TimedOut) => {}
         }
@@ -196,16 +233,26 @@ impl Handoff {
         if part.last {
             self.last_piece = Some(part.piece);
         }
-        self.queued.remove(&(part.piece, part.rank));
+        self.forget(part);
         self.landed.insert((part.piece, part.rank));
+        self.messages += 1;
+    }
+
+    /// The part is on its way no more.
+    fn forget(&mut self, part: Part) {
+        self.queued.remove(&(part.piece, part.rank));
     }
 
     /// Whether decode takes the transfer for complete, now that `part` has landed.
     fn is_complete(&self, part: Part) -> bool {
-        match self.completion {
-            TransferCompletion::EveryPart => self.last_piece.is_some_and(|last| {
-                self.landed.len() as u64 == (u64::from(last) + 1) * u64::from(self.ranks)
-            }),
+        let landed = match self.rules.doubled {
+            DoubledMessage::Harmless => self.landed.len() as u64,
+            DoubledMessage::Counted => self.messages,
+        };
+        match self.rules.completion {
+            TransferCompletion::EveryPart => self
+                .last_piece
+                .is_some_and(|last| landed >= (u64::from(last) + 1) * u64::from(self.ranks)),
             TransferCompletion::LastPartSeen => self.last_piece.is_some_and(|last| {
                 part.piece == last
                     && (0..self.ranks).all(|rank| self.landed.contains(&(last, Rank(rank))))
@@ -223,12 +270,16 @@ impl Handoff {
     /// What can be given back by now.
     fn settle(&mut self, actions: &mut Vec<Action>) {
         let drained = self.queued.is_empty();
+        let sent = match self.rules.source_release {
+            SourceRelease::Landed => drained,
+            SourceRelease::BeforeSent => true,
+        };
         let source_done = match self.stage {
             Stage::Active => self.is_sent() || self.sender_stopped,
             Stage::Closing => true,
             Stage::Waiting | Stage::Reserved | Stage::Ended => false,
         };
-        if source_done && drained && !self.computing && std::mem::take(&mut self.source_held) {
+        if source_done && sent && !self.computing && std::mem::take(&mut self.source_held) {
             actions.push(Action::ReleaseSource);
         }
         if self.stage == Stage::Closing {

@@ -44,13 +44,14 @@ use crate::pool::Pool;
 use crate::prompt::{Chains, Run as ContentRun};
 use crate::rng::Stream;
 use crate::scenario::validate::Invalid;
-use crate::scenario::{Fault, Moment, Scenario};
+use crate::scenario::{Moment, Scenario};
 use crate::units::{PageSize, Pages, Rank, RequestId, Tick, Tokens};
 use crate::workload::{self, Request, WorkloadError};
 
 pub mod admission;
 mod decode;
 mod event;
+mod fault;
 pub mod handoff;
 mod link;
 mod log;
@@ -64,7 +65,8 @@ pub use registry::{FreeOrderSetup, Registry};
 
 use decode::Decode;
 use event::{Event, Queue};
-use handoff::{Fact as Told, Stage};
+use fault::Faults;
+use handoff::Fact as Told;
 use link::{Copy, Link};
 use log::Log;
 use prefill::Prefill;
@@ -123,8 +125,7 @@ struct World<'a> {
     /// Servers whose situation has changed since they last looked for work.
     awake: Vec<(Side, usize)>,
     queue: Queue,
-    /// How long after a moment of a request's life its client gives up.
-    aborts: BTreeMap<(RequestId, Moment), Vec<Tick>>,
+    faults: Faults,
     /// Requests that have arrived.
     arrived: u32,
     /// Events so far, and how many there may be.
@@ -172,7 +173,7 @@ impl<'a> World<'a> {
             late: BTreeMap::new(),
             awake: Vec::new(),
             queue: Queue::default(),
-            aborts: aborts(&scenario.faults),
+            faults: Faults::of(&scenario.faults),
             arrived: 0,
             events: 0,
             events_max: events_max(scenario, requests, layout),
@@ -189,10 +190,7 @@ impl<'a> World<'a> {
     }
 
     fn start(&mut self) {
-        let from_the_start = self.aborts.keys().filter(|(_, moment)| *moment == Moment::Start);
-        for (request, moment) in from_the_start.copied().collect::<Vec<_>>() {
-            self.moment(request, moment);
-        }
+        self.plan_faults();
         if let Some(first) = self.requests.first() {
             self.queue.plan(first.at, Event::Arrives);
         }
@@ -214,6 +212,8 @@ impl<'a> World<'a> {
         match event {
             Event::CopyServed { link } => self.copy_served(link),
             Event::CopyLands { copy } => self.copy_lands(copy),
+            Event::MessageComesAgain { part } => self.told_of_part(part, Told::PartLanded),
+            Event::MessageIsMissed { part } => self.told_of_part(part, Told::PartLost),
             Event::PrefillStepEnds { server } => self.prefill_step_ends(server),
             Event::DecodeStepEnds { server } => self.decode_step_ends(server),
             Event::DestinationKnown { request, attempt } => {
@@ -233,6 +233,7 @@ impl<'a> World<'a> {
                     self.hand(request, Told::TimedOut);
                 }
             }
+            Event::Flushes { side, server } => self.flush(side, server),
         }
         self.pump();
         true
@@ -302,6 +303,8 @@ impl<'a> World<'a> {
             was_refused: false,
             refusals: 0,
             gave_up: false,
+            was_forgotten: false,
+            messages: 0,
             was_started: false,
             place: Place::Arriving,
             handoff: self.new_handoff(),
@@ -366,58 +369,6 @@ impl<'a> World<'a> {
         )
     }
 
-    /// A client gives up, in whatever state its request is.
-    fn abort(&mut self, request: RequestId) {
-        let Some(live) = self.live[request.index()].as_mut() else { return };
-        live.gave_up = true;
-        let decode = live.decode;
-        match live.place {
-            Place::Ended => {}
-            Place::Arriving => {
-                self.log.mark(Mark::AbortWaiting);
-                self.decodes[decode].arriving.retain(|&waiting| waiting != request);
-                self.hand(request, Told::Aborted);
-            }
-            Place::Transferring => self.abort_transfer(request),
-            Place::Running => {
-                self.log.mark(Mark::AbortRunning);
-                let in_step = self.decodes[decode].step.as_ref();
-                if !in_step.is_some_and(|batch| batch.contains(&request)) {
-                    self.drop_running(request);
-                }
-            }
-            Place::Retracted => {
-                self.log.mark(Mark::AbortRetracted);
-                live.host = None;
-                let is_over = live.handoff.stage() == Stage::Active;
-                self.decodes[decode].retracted.retain(|&waiting| waiting != request);
-                self.hand(request, Told::Aborted);
-                // A transfer that has not begun ends by what it is told.
-                if is_over {
-                    self.end(request, Outcome::Aborted);
-                }
-            }
-        }
-        self.wake_decode(decode);
-    }
-
-    fn abort_transfer(&mut self, request: RequestId) {
-        let live = self.live(request);
-        let is_copying = live.handoff.is_copying();
-        let mark = if live.handoff.is_sent() {
-            Mark::AbortCopying
-        } else if live.handoff.holds_source() {
-            Mark::AbortPrefilling
-        } else {
-            Mark::AbortReserved
-        };
-        self.log.mark(mark);
-        if is_copying {
-            self.log.mark(Mark::AbortInFlight);
-        }
-        self.close_transfer(request, Told::Aborted);
-    }
-
     /// Tells the handoff that it is over, and sets the clock of a release by timeout.
     pub(super) fn close_transfer(&mut self, request: RequestId, why: Told) {
         if self.switches.release_on_abort == ReleaseOnAbort::Timeout {
@@ -460,32 +411,12 @@ impl<'a> World<'a> {
         self.log.tell(&Fact::Ended { request, outcome }, &[]);
     }
 
-    /// `request` has reached `moment`: its aborts that count from there are planned.
-    fn moment(&mut self, request: RequestId, moment: Moment) {
-        for &after in self.aborts.get(&(request, moment)).into_iter().flatten() {
-            self.queue.plan(self.log.now + after, Event::Aborts { request });
-        }
-    }
-
     /// The first piece of a transfer is on the link.
     fn reach_copying(&mut self, request: RequestId) {
         if self.live_mut(request).source_mut().pieces == 1 {
             self.moment(request, Moment::Copying);
         }
     }
-}
-
-/// The aborts among `faults`, by the moment from which they count.
-fn aborts(faults: &[Fault]) -> BTreeMap<(RequestId, Moment), Vec<Tick>> {
-    let mut aborts: BTreeMap<_, Vec<Tick>> = BTreeMap::new();
-    for fault in faults {
-        match *fault {
-            Fault::Abort { request, after, when } => {
-                aborts.entry((request, when)).or_default().push(after);
-            }
-        }
-    }
-    aborts
 }
 
 /// Events that a run of `requests` may use.

@@ -8,7 +8,7 @@ use super::event::Event;
 use super::handoff::Fact as Told;
 use super::request::Source;
 use super::store::{Store, split_taken};
-use crate::behaviour::{ChunkCut, DuplicateInsert};
+use crate::behaviour::{ChunkCut, DuplicateInsert, LockCount};
 use crate::finding::{Mark, Metric};
 use crate::limits;
 use crate::oracle::fact::{Fact, Holder};
@@ -248,16 +248,22 @@ impl World<'_> {
         let full = source.done.pages_floor(page).index();
         let taken = cache.insert(&source.keys[..full], &source.table[..full], priority);
         let own = source.shared.min(full);
-        let (kept, duplicates) = split_taken(&source.table[own..full], &taken[own..]);
+        let (kept, mut duplicates) = split_taken(&source.table[own..full], &taken[own..]);
         let hit = cache.lookup(&source.keys[..full]);
         assert!(cache.lock(hit.anchor), "what was just inserted can be locked");
-        if let Some(before) = source.anchor.replace(hit.anchor) {
+        if let Some(before) = source.anchor.replace(hit.anchor)
+            && self.switches.lock_count == LockCount::Paired
+        {
             assert!(cache.unlock(before), "the prefix was locked");
         }
         source.shared = full;
         match self.switches.duplicate_insert {
             DuplicateInsert::Remap => source.table[..full].copy_from_slice(&hit.pages),
             DuplicateInsert::FreeWithoutRemap => source.freed_early.extend(&duplicates),
+            DuplicateInsert::FreeAfterRemap => {
+                source.table[..full].copy_from_slice(&hit.pages);
+                duplicates = split_taken(&source.table[own..full], &taken[own..]).1;
+            }
         }
         if !kept.is_empty() {
             let fact = Fact::Cached { server: store.server, request, pages: &kept };
@@ -276,12 +282,14 @@ impl World<'_> {
         let source = live.source.take().expect("the handoff says that prefill holds pages");
         // A new transfer of the same request starts again as a waiting one.
         self.prefills[index].cut.take_if(|cut| *cut == request);
-        let store = &mut self.prefills[index].store;
-        if let (Some(cache), Some(anchor)) = (&mut store.cache, source.anchor) {
-            assert!(cache.unlock(anchor), "the prefix was locked");
+        if !self.live(request).was_forgotten {
+            let store = &mut self.prefills[index].store;
+            if let (Some(cache), Some(anchor)) = (&mut store.cache, source.anchor) {
+                assert!(cache.unlock(anchor), "the prefix was locked");
+            }
+            let own = [&source.freed_early, &source.table[source.shared..]].concat();
+            store.give_back(&mut self.log, Holder::Request(request), &own);
         }
-        let own = [&source.freed_early, &source.table[source.shared..]].concat();
-        store.give_back(&mut self.log, Holder::Request(request), &own);
         self.wake_prefill(index);
         // A transfer that was waiting for the old one's pages can begin.
         let decode = self.live(request).decode;

@@ -47,6 +47,10 @@ pub(super) struct Live {
     pub(super) refusals: u32,
     /// Whether its client has given up.
     pub(super) gave_up: bool,
+    /// Whether what it held when its client gave up is never given back (`abort_cleanup`).
+    pub(super) was_forgotten: bool,
+    /// Messages that a part of it has landed, so far.
+    pub(super) messages: u32,
     /// Whether prefill has begun with it.
     pub(super) was_started: bool,
     pub(super) place: Place,

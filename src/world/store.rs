@@ -101,6 +101,16 @@ impl Store {
         self.pool.free(&returned);
     }
 
+    /// Forgets the cache and takes every page back, whoever holds it.
+    pub(super) fn clear(&mut self, log: &mut Log) {
+        if let Some(cache) = &mut self.cache {
+            cache.clear();
+        }
+        let all = (1..=self.pool.total().0).map(PageId);
+        let used: Vec<PageId> = all.filter(|page| !self.is_free[page.index()]).collect();
+        self.give_back(log, Holder::Cache, &used);
+    }
+
     /// States what pool and cache count.
     pub(super) fn books(&self, log: &mut Log) {
         let cached = self

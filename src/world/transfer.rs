@@ -320,9 +320,7 @@ impl World<'_> {
                 None => memory.erase(write.page, write.start, write.len),
             }
         }
-        if self.live(part.request).attempt == part.attempt {
-            self.hand(part.request, Told::PartLanded(handoff_part(part)));
-        }
+        self.send_message(part);
     }
 
     /// Tells the handoff of `request` a fact and does what follows.
@@ -338,7 +336,7 @@ impl World<'_> {
     }
 }
 
-fn handoff_part(part: Part) -> HandoffPart {
+pub(super) fn handoff_part(part: Part) -> HandoffPart {
     HandoffPart { piece: part.piece, rank: part.rank, last: part.last }
 }
 

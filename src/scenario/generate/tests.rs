@@ -67,8 +67,13 @@ fn features(scenario: &Scenario) -> std::collections::BTreeSet<String> {
         format!("decode order {}", decode.free_order),
         profile.name().to_owned(),
     ];
-    for Fault::Abort { when, .. } in &scenario.faults {
-        names.push(format!("abort {when:?}"));
+    for fault in &scenario.faults {
+        names.push(match fault {
+            Fault::Abort { when, .. } => format!("abort {when:?}"),
+            Fault::Lose { .. } => "lost message".to_owned(),
+            Fault::Double { .. } => "doubled message".to_owned(),
+            Fault::Flush { .. } => "flush".to_owned(),
+        });
     }
     let namespaces = match &scenario.workload {
         WorkloadConfig::Requests(list) => list.iter().any(|spec| spec.namespace > 0),

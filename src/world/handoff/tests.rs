@@ -7,7 +7,7 @@ fn part(piece: u32, rank: u32, last: bool) -> Part {
 }
 
 fn handoff() -> Handoff {
-    Handoff::new(2, TransferCompletion::EveryPart, ReleaseOnAbort::Drained)
+    Handoff::new(2, Rules::default())
 }
 
 /// A handoff of two ranks and one piece at every stage, with what led there.
@@ -121,7 +121,7 @@ fn a_last_part_that_overtakes_completes_nothing_until_the_earlier_one_is_there()
         (TransferCompletion::LastPartSeen, true),
         (TransferCompletion::AnyPart, true),
     ] {
-        let mut machine = Handoff::new(1, completion, ReleaseOnAbort::Drained);
+        let mut machine = Handoff::new(1, Rules { completion, ..Rules::default() });
         machine.step(Fact::Reserved);
         let at_last = machine.step(Fact::PartLanded(part(1, 0, true)));
         let at_first = machine.step(Fact::PartLanded(part(0, 0, false)));
@@ -133,7 +133,7 @@ fn a_last_part_that_overtakes_completes_nothing_until_the_earlier_one_is_there()
 #[test]
 fn destination_pages_come_back_when_the_release_says() {
     let copying = |release| {
-        let mut machine = Handoff::new(1, TransferCompletion::EveryPart, release);
+        let mut machine = Handoff::new(1, Rules { release, ..Rules::default() });
         for fact in [Fact::Reserved, Fact::ComputeStarted, Fact::PartQueued(part(0, 0, true))] {
             machine.step(fact);
         }
