@@ -318,8 +318,8 @@ switches! {
     resumption: Resumption, acts when "the decode pool runs out" {
         /// Before all arrivals, and as soon as there are pages for it.
         First = "first",
-        /// As an arrival behind the others, with tokens kept back for it again (sglang issue 6857).
-        AsArrival = "as_arrival",
+        /// By the arrival queue: when a request is let in from there (sglang issue 6857).
+        WithArrivals = "with_arrivals",
     }
     /// How the demand of requests that are let in together is counted.
     admission_demand: AdmissionDemand, acts when "several requests arrive at a nearly full decode pool" {

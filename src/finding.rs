@@ -202,6 +202,7 @@ named! {
         DecodeWaited = "decode.waited": "a reservation or a decode step had to wait for pages",
         PrefillWaited = "prefill.waited": "a prefill had to wait for pages",
         GrewPage = "grow.page": "a running request took a page",
+        GrewTogether = "grow.together": "several requests needed a page for the same step",
         Retracted = "retract": "a running request was retracted",
         Resumed = "resume": "a retracted request resumed",
         AbortWaiting = "abort.waiting": "an abort before decode had reserved",

@@ -497,11 +497,11 @@ fn resumption(facts: &Facts) -> Option<Objection> {
     let resumption = facts.behaviours.resumption;
     match resumption {
         Resumption::First => None,
-        Resumption::AsArrival => object(
+        Resumption::WithArrivals => object(
             "resumption",
             resumption.name(),
-            facts.spare_pages.is_none() && facts.reserved > 0,
-            "a request that has grown can never have its pages and what is kept back for it again",
+            facts.spare_pages.is_none() && facts.requests != Some(1),
+            "a request that is retracted after the last arrival never comes back",
         ),
     }
 }

@@ -54,14 +54,21 @@ struct Match {
 impl World<'_> {
     /// Lets in whoever fits on decode server `index`, and begins a step if it is idle.
     pub(super) fn pump_decode(&mut self, index: usize) {
-        while let Some(&request) = self.decodes[index].retracted.front()
-            && self.admit_to_decode(index, request)
-        {
-            self.decodes[index].retracted.pop_front();
+        if self.switches.resumption == Resumption::First {
+            self.admit_retracted(index);
         }
         self.admit_arrivals(index);
         if self.decodes[index].step.is_none() && !self.decodes[index].running.is_empty() {
             self.begin_decode_step(index);
+        }
+    }
+
+    /// Lets retracted requests come back, in order, until one must wait.
+    fn admit_retracted(&mut self, index: usize) {
+        while let Some(&request) = self.decodes[index].retracted.front()
+            && self.admit_to_decode(index, request)
+        {
+            self.decodes[index].retracted.pop_front();
         }
     }
 
@@ -83,6 +90,9 @@ impl World<'_> {
                 break;
             }
             self.decodes[index].arriving.pop_front();
+            if self.switches.resumption == Resumption::WithArrivals {
+                self.admit_retracted(index);
+            }
         }
     }
 
@@ -195,11 +205,7 @@ impl World<'_> {
     /// ever for what is kept back for others that wait behind it.
     fn can_promise(&self, index: usize, request: RequestId, pages: Pages) -> bool {
         let decode = &self.decodes[index];
-        let is_first = match self.switches.resumption {
-            Resumption::First => self.live(request).place == Place::Retracted,
-            Resumption::AsArrival => false,
-        };
-        if is_first {
+        if self.live(request).place == Place::Retracted {
             return pages <= decode.store.room();
         }
         let retracted = decode.retracted.iter();
@@ -440,6 +446,9 @@ impl World<'_> {
     /// Makes room for the next token of every running request, retracting some if need be, and
     /// begins a step.
     fn begin_decode_step(&mut self, index: usize) {
+        if self.opening(index).len() > 1 {
+            self.log.mark(Mark::GrewTogether);
+        }
         while self.runs_out(index) {
             let victim = self.decodes[index].running.iter().copied().min_by_key(|&request| {
                 let live = self.live(request);
@@ -621,11 +630,7 @@ impl World<'_> {
         self.log.count(Metric::Retractions, 1);
         self.log.tell(&Fact::Retracted { request }, &[]);
         self.leave_running(request, &target, &target.table[target.shared..]);
-        let decode = &mut self.decodes[index];
-        match self.switches.resumption {
-            Resumption::First => decode.retracted.push_back(request),
-            Resumption::AsArrival => decode.arriving.push_back(request),
-        }
+        self.decodes[index].retracted.push_back(request);
         self.moment(request, Moment::Retracted);
     }
 

@@ -270,16 +270,18 @@ impl Handoff {
     /// What can be given back by now.
     fn settle(&mut self, actions: &mut Vec<Action>) {
         let drained = self.queued.is_empty();
-        let sent = match self.rules.source_release {
-            SourceRelease::Landed => drained,
-            SourceRelease::BeforeSent => true,
+        let source_done = match (self.rules.source_release, self.stage) {
+            (SourceRelease::BeforeSent, Stage::Reserved | Stage::Active) => {
+                self.is_sent() || self.sender_stopped
+            }
+            (SourceRelease::Landed, Stage::Active) => {
+                drained && (self.is_sent() || self.sender_stopped)
+            }
+            (SourceRelease::BeforeSent, Stage::Closing) => true,
+            (SourceRelease::Landed, Stage::Closing) => drained,
+            (_, Stage::Waiting | Stage::Reserved | Stage::Ended) => false,
         };
-        let source_done = match self.stage {
-            Stage::Active => self.is_sent() || self.sender_stopped,
-            Stage::Closing => true,
-            Stage::Waiting | Stage::Reserved | Stage::Ended => false,
-        };
-        if source_done && sent && !self.computing && std::mem::take(&mut self.source_held) {
+        if source_done && !self.computing && std::mem::take(&mut self.source_held) {
             actions.push(Action::ReleaseSource);
         }
         if self.stage == Stage::Closing {

@@ -410,13 +410,6 @@ impl<'a> World<'a> {
         }
         self.log.tell(&Fact::Ended { request, outcome }, &[]);
     }
-
-    /// The first piece of a transfer is on the link.
-    fn reach_copying(&mut self, request: RequestId) {
-        if self.live_mut(request).source_mut().pieces == 1 {
-            self.moment(request, Moment::Copying);
-        }
-    }
 }
 
 /// Events that a run of `requests` may use.

@@ -12,6 +12,7 @@ use crate::oracle::fact::{Fact, Part, Writes};
 use crate::planner::descriptors::DescriptorCount;
 use crate::planner::packing::{PackRegions, SendPart};
 use crate::planner::{Piece, PlanInput, Refusal, RunPlan};
+use crate::scenario::Moment;
 use crate::units::{PageId, PageSize, Pages, Rank, RequestId, Tick, Tokens};
 
 /// Source pages and tokens of one planner call.
@@ -190,7 +191,9 @@ impl World<'_> {
         }
         let Some((code, ranks, said)) = refused else {
             self.log.count(Metric::SentTokens, u64::try_from(send.tokens).unwrap_or(0));
-            self.reach_copying(request);
+            if number == 0 {
+                self.moment(request, Moment::Copying);
+            }
             return true;
         };
         self.log.tell(&Fact::Refused { request, code, ranks: &ranks, said: &said }, &[]);
