@@ -186,6 +186,20 @@ switches! {
         /// Pages from position 0, the prefix included.
         PagesFromZero = "pages_from_zero",
     }
+    /// When prefill begins with a request.
+    prefill_start: PrefillStart, acts when "always" {
+        /// When it knows where decode wants the transfer.
+        AfterReservation = "after_reservation",
+        /// When the request arrives: what it computes waits on prefill for a destination.
+        AtArrival = "at_arrival",
+    }
+    /// Who gives way when a request with a destination waits for prefill pages that others hold without.
+    cross_stall: CrossStall, acts when "prefill begins at arrival" {
+        /// The latest of those others: its pages go back, and it is computed again.
+        LatestGivesWay = "latest_gives_way",
+        /// Nobody: if they wait for decode pages that it holds, both wait for ever (sglang issue 31473).
+        None = "none",
+    }
     /// Whether prefill sends its cached prefix before it computes the rest, and how it is cut.
     early_send: EarlySend, acts when "the prefill hit reaches beyond the decode prefix, or, for launched rows, there is a second chunk" {
         /// No: the prefix goes out with the first chunk.

@@ -201,6 +201,7 @@ named! {
         EvictDecode = "evict.decode": "decode evicted cached pages",
         DecodeWaited = "decode.waited": "a reservation or a decode step had to wait for pages",
         PrefillWaited = "prefill.waited": "a prefill had to wait for pages",
+        CrossHeld = "cross.held": "a request with a destination waited for prefill pages held without one",
         GrewPage = "grow.page": "a running request took a page",
         GrewTogether = "grow.together": "several requests needed a page for the same step",
         Retracted = "retract": "a running request was retracted",

@@ -93,6 +93,7 @@ fn whatever_the_lint_objects_to_is_seen_to_fail_because_of_exactly_that() {
         ("decode_match_unit", "physical_page"),
         ("decode_match_unit", "token"),
         ("chunk_cut", "exact_budget"),
+        ("prefill_start", "at_arrival"),
         ("early_send", "settled_cut"),
         ("early_send", "settled_skipped"),
         ("refused_request", "served_again"),

@@ -5,14 +5,14 @@
 //! them act, so each is judged together with the rest of the configuration. Where the requests
 //! cannot be told in advance, the lint objects.
 
-use super::validate::NO_CACHE;
+use super::validate::{FIRST_COME, NO_CACHE};
 use super::{Fault, Lengths, RequestSpec, Scenario, Synthetic, TraceConfig, WorkloadConfig};
 use crate::behaviour::{
-    AbortCleanup, AdmissionDemand, Behaviours, ChunkCut, CommittedLength, DecodeMatchUnit,
-    DecodePrefixCut, DecodeReservation, DestinationList, DoubledMessage, DuplicateInsert,
-    EarlySend, EmptyLast, Flush, FreeCheck, LockCount, LockOnMatch, LostMessage, NextStepDemand,
-    Packing, ReleaseOnAbort, Resumption, Retraction, SendCut, SendSplit, SourceOffset,
-    SourceRelease, TailRelease, TransferCompletion,
+    AbortCleanup, AdmissionDemand, Behaviours, ChunkCut, CommittedLength, CrossStall,
+    DecodeMatchUnit, DecodePrefixCut, DecodeReservation, DestinationList, DoubledMessage,
+    DuplicateInsert, EarlySend, EmptyLast, Flush, FreeCheck, LockCount, LockOnMatch, LostMessage,
+    NextStepDemand, Packing, PrefillStart, RefusedRequest, ReleaseOnAbort, Resumption, Retraction,
+    SendCut, SendSplit, SourceOffset, SourceRelease, TailRelease, TransferCompletion,
 };
 
 /// Why a variant is not sound here.
@@ -35,6 +35,7 @@ pub fn lint(scenario: &Scenario) -> Vec<Objection> {
         destination_list(&facts),
         send_cut(&facts),
         source_offset(&facts),
+        cross_stall(&facts),
         early_send(&facts),
         empty_last(&facts),
         release_on_abort(&facts),
@@ -77,6 +78,8 @@ struct Facts {
     flushes: bool,
     /// Tokens kept back for the growth of each request.
     reserved: u64,
+    /// A request can come before an earlier one on prefill, or be sent there again.
+    overtakes: bool,
     /// No prompt is ever computed in more than one chunk.
     one_chunk: bool,
     /// No request ever has more than one piece.
@@ -111,8 +114,10 @@ impl Facts {
         let all = computed.zip(sizes.requests);
         let one_chunk =
             all.is_some_and(|(longest, count)| count * longest.next_multiple_of(page) <= chunk);
-        // A cached prefix goes out with the first chunk; without one, a partial page can wait.
-        let send_max = if prefill_hits {
+        // A cached prefix goes out with the first chunk, and what was computed before the destination
+        // was known with the next one; otherwise only a partial page can wait.
+        let waits = behaviours.prefill_start == PrefillStart::AtArrival;
+        let send_max = if prefill_hits || waits {
             computed
         } else {
             Some(computed.unwrap_or(u64::MAX).min(chunk + page - 1))
@@ -138,6 +143,9 @@ impl Facts {
             doubles: has(|fault| matches!(fault, Fault::Double { .. })),
             flushes: has(|fault| matches!(fault, Fault::Flush { .. })),
             reserved: u64::from(scenario.decode.reserved_tokens),
+            overtakes: scenario.prefill.admission != FIRST_COME
+                || behaviours.retraction == Retraction::SendAgain
+                || behaviours.refused_request == RefusedRequest::ServedAgain,
             one_chunk,
             one_piece: one_chunk && !early && !split,
             sends_fit,
@@ -304,6 +312,21 @@ fn source_offset(facts: &Facts) -> Option<Objection> {
         ),
     };
     object("source_offset", offset.name(), acts, reason)
+}
+
+fn cross_stall(facts: &Facts) -> Option<Objection> {
+    let stall = facts.behaviours.cross_stall;
+    match stall {
+        CrossStall::LatestGivesWay => None,
+        CrossStall::None => object(
+            "cross_stall",
+            stall.name(),
+            facts.behaviours.prefill_start == PrefillStart::AtArrival
+                && facts.requests != Some(1)
+                && facts.overtakes,
+            "two requests can each hold on one side what the other needs there, for ever",
+        ),
+    }
 }
 
 fn early_send(facts: &Facts) -> Option<Objection> {

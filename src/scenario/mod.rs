@@ -490,7 +490,7 @@ fn sorted() -> String {
 }
 
 fn first_come() -> String {
-    "first_come".to_owned()
+    validate::FIRST_COME.to_owned()
 }
 
 fn one() -> u32 {

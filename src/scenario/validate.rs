@@ -45,6 +45,8 @@ pub struct Invalid {
 
 /// The name of the cache that keeps nothing.
 pub const NO_CACHE: &str = "none";
+/// The order of admission that never lets a request overtake an earlier one.
+pub const FIRST_COME: &str = "first_come";
 
 /// The name of the cache by block hashes, whose queue is its only order of eviction.
 pub const BLOCK_HASH: &str = "block_hash";

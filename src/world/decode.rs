@@ -9,7 +9,7 @@ use super::request::{Destination, HostCopy, Place, Target};
 use super::store::{Store, split_taken};
 use crate::behaviour::{
     AdmissionDemand, CommittedLength, DecodeMatchUnit, DecodePrefixCut, DecodeReservation,
-    LockOnMatch, NextStepDemand, Resumption, Retraction, TailRelease,
+    LockOnMatch, NextStepDemand, PrefillStart, Resumption, Retraction, TailRelease,
 };
 use crate::cache::partial::PartialIndex;
 use crate::finding::{Mark, Metric};
@@ -228,7 +228,8 @@ impl World<'_> {
     /// Reserves decode pages for the request's transfer and tells prefill. False if it must wait.
     fn reserve(&mut self, request: RequestId) -> bool {
         // The transfer before, if any, must be over: its copies landed and its pages given back.
-        if self.live(request).source.is_some() {
+        let live = self.live(request);
+        if live.source.is_some() && live.handoff.stage() != Stage::Waiting {
             return false;
         }
         if self.live(request).handoff.stage() == Stage::Active {
@@ -275,7 +276,7 @@ impl World<'_> {
         let first = found.prefix.pages_floor(self.layout.virtual_page()).index();
         let pages = target.table.iter().skip(first).copied().collect();
         let live = self.live_mut(request);
-        live.destination = Destination { prefix: found.prefix, pages };
+        live.destination = Destination { prefix: found.prefix, pages, is_known: false };
         live.target = Some(target);
         live.place = Place::Transferring;
         self.decodes[index].transferring += 1;
@@ -659,10 +660,18 @@ impl World<'_> {
 
     /// The list of reserved pages reaches prefill.
     pub(super) fn destination_known(&mut self, request: RequestId, attempt: u32) {
-        let live = self.live(request);
-        if live.attempt == attempt && live.handoff.stage() == Stage::Reserved {
-            let prefill = live.prefill;
-            self.prefills[prefill].waiting.push_back(request);
+        let live = self.live_mut(request);
+        if live.attempt != attempt || live.handoff.stage() != Stage::Reserved {
+            return;
+        }
+        live.destination.is_known = true;
+        if attempt > 0 || self.switches.prefill_start == PrefillStart::AfterReservation {
+            self.await_prefill(request);
+        } else if self.live(request).source.is_some() {
+            self.send_what_waited(request);
+        } else {
+            // Others may have to give way to it now.
+            let prefill = self.live(request).prefill;
             self.wake_prefill(prefill);
         }
     }

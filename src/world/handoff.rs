@@ -13,7 +13,7 @@ use crate::units::Rank;
 /// Where a handoff stands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Stage {
-    /// Decode has not reserved yet.
+    /// Decode has not reserved yet; prefill may compute already.
     Waiting,
     /// Decode has reserved; prefill computes and sends.
     Reserved,
@@ -46,6 +46,8 @@ pub enum Fact {
     Aborted,
     /// The time to wait for copies is over.
     TimedOut,
+    /// Prefill gives way: what it has computed without a destination goes back.
+    GaveWay,
 }
 
 /// One piece's part for one rank.
@@ -172,13 +174,15 @@ impl Handoff {
                 self.stage = Stage::Reserved;
                 self.destination_held = true;
             }
-            (Stage::Waiting, Fact::Refused | Fact::Aborted) => {
-                self.stage = Stage::Ended;
-                actions.push(Action::End);
-            }
-            (Stage::Reserved | Stage::Active, Fact::ComputeStarted) if self.wants_more() => {
+            (Stage::Waiting, Fact::Refused | Fact::Aborted) => self.stage = Stage::Closing,
+            (stage, Fact::ComputeStarted) if stage == Stage::Waiting || self.wants_more() => {
                 self.source_held = true;
                 self.computing = true;
+            }
+            (Stage::Waiting, Fact::GaveWay) => {
+                if !self.computing && std::mem::take(&mut self.source_held) {
+                    actions.push(Action::ReleaseSource);
+                }
             }
             (Stage::Reserved, Fact::Refused | Fact::Aborted | Fact::PartLost(_)) => {
                 if let Fact::PartLost(part) = fact {
@@ -214,7 +218,7 @@ impl Handoff {
             | (_, Fact::ComputeStarted)
             | (Stage::Waiting, Fact::PartQueued(_) | Fact::PartLanded(_) | Fact::PartLost(_))
             | (Stage::Closing, Fact::Refused | Fact::Aborted)
-            | (_, Fact::TimedOut) => {}
+            | (_, Fact::TimedOut | Fact::GaveWay) => {}
         }
         self.settle(&mut actions);
         actions

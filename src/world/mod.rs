@@ -30,7 +30,9 @@ use std::rc::Rc;
 
 use thiserror::Error;
 
-use crate::behaviour::{Behaviours, DecodeMatchUnit, RefusedRequest, ReleaseOnAbort, Retraction};
+use crate::behaviour::{
+    Behaviours, DecodeMatchUnit, PrefillStart, RefusedRequest, ReleaseOnAbort, Retraction,
+};
 use crate::cache::PrefixCache;
 use crate::cache::partial::PartialIndex;
 use crate::finding::{Chance, Code, Mark, Metric, Run};
@@ -335,6 +337,9 @@ impl<'a> World<'a> {
                 self.decodes[decode].arriving.push_back(request);
                 self.moment(request, Moment::Arrived);
                 self.wake_decode(decode);
+                if self.switches.prefill_start == PrefillStart::AtArrival {
+                    self.await_prefill(request);
+                }
             }
         }
     }

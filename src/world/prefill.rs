@@ -5,10 +5,10 @@ use std::collections::VecDeque;
 use super::World;
 use super::admission::{Admission, Waiting};
 use super::event::Event;
-use super::handoff::Fact as Told;
+use super::handoff::{Fact as Told, Stage};
 use super::request::Source;
 use super::store::{Store, split_taken};
-use crate::behaviour::{ChunkCut, DuplicateInsert, LockCount};
+use crate::behaviour::{ChunkCut, CrossStall, DuplicateInsert, LockCount, PrefillStart};
 use crate::finding::{Mark, Metric};
 use crate::limits;
 use crate::oracle::fact::{Fact, Holder};
@@ -39,6 +39,33 @@ pub(super) struct Chunk {
 }
 
 impl World<'_> {
+    /// Puts the request into the queue of its prefill server.
+    pub(super) fn await_prefill(&mut self, request: RequestId) {
+        let index = self.live(request).prefill;
+        self.prefills[index].waiting.push_back(request);
+        self.wake_prefill(index);
+    }
+
+    /// Whether prefill shall begin or go on with the request.
+    fn wants_prefill(&self, request: RequestId) -> bool {
+        let live = self.live(request);
+        let is_early = live.handoff.stage() == Stage::Waiting && live.attempt == 0;
+        live.handoff.wants_more()
+            || (is_early && self.switches.prefill_start == PrefillStart::AtArrival)
+    }
+
+    /// Sends what was computed before the destination was known.
+    pub(super) fn send_what_waited(&mut self, request: RequestId) {
+        let prefix = self.live(request).destination.prefix;
+        let source = self.live_mut(request).source_mut();
+        source.cursor = prefix;
+        let (done, length) = (source.done, source.length);
+        // Before that, the next chunk takes along what waited.
+        if done == length {
+            self.send_computed(request, length, true);
+        }
+    }
+
     /// Begins a step on prefill server `index` if it is idle and has work.
     pub(super) fn pump_prefill(&mut self, index: usize) {
         if self.prefills[index].step.is_some() {
@@ -65,7 +92,7 @@ impl World<'_> {
         let mut budget = Tokens(self.scenario.prefill.chunk_tokens);
         let mut chunks = Vec::new();
         if let Some(request) = self.prefills[index].cut
-            && self.live(request).handoff.wants_more()
+            && self.wants_prefill(request)
         {
             self.log.mark(Mark::ChunkMany);
             let Some(chunk) = self.launch(index, request, budget) else { return chunks };
@@ -76,7 +103,10 @@ impl World<'_> {
         }
         while self.prefills[index].cut.is_none() && budget > Tokens(0) {
             let Some(request) = self.next_waiting(index) else { break };
-            if !self.admit(index, request, budget) {
+            // Requests of this very step cannot give way.
+            let admitted = self.admit(index, request, budget)
+                || (chunks.is_empty() && self.let_through(index, request, budget));
+            if !admitted {
                 break;
             }
             self.prefills[index].waiting.retain(|&waiting| waiting != request);
@@ -87,16 +117,50 @@ impl World<'_> {
         chunks
     }
 
-    /// The waiting request that comes next; those that no longer want anything leave the queue.
+    /// Admits a request whose destination is known and that found no room, while others hold pages
+    /// without a destination: the latest of these give way until it fits.
+    fn let_through(&mut self, index: usize, request: RequestId, budget: Tokens) -> bool {
+        if !self.live(request).destination.is_known {
+            return false;
+        }
+        loop {
+            let holds_in_vain = |&request: &RequestId| {
+                let live = self.live(request);
+                live.prefill == index
+                    && live.source.is_some()
+                    && live.handoff.stage() == Stage::Waiting
+            };
+            let latest = (0..self.arrived).rev().map(RequestId).find(holds_in_vain);
+            let Some(latest) = latest else { return false };
+            self.log.mark(Mark::CrossHeld);
+            if self.switches.cross_stall == CrossStall::None {
+                return false;
+            }
+            self.hand(latest, Told::GaveWay);
+            if self.live(latest).source.is_some() {
+                return false;
+            }
+            self.await_prefill(latest);
+            if self.admit(index, request, budget) {
+                return true;
+            }
+        }
+    }
+
+    /// The waiting request that comes next: one whose destination is known, if there is any. Those that
+    /// no longer want anything leave the queue.
     fn next_waiting(&mut self, index: usize) -> Option<RequestId> {
+        let mut waiting = std::mem::take(&mut self.prefills[index].waiting);
+        waiting.retain(|&request| self.wants_prefill(request));
+        let is_known = |&&request: &&RequestId| self.live(request).destination.is_known;
+        let mut window: Vec<RequestId> =
+            waiting.iter().filter(is_known).take(limits::ADMISSION_WINDOW).copied().collect();
+        if window.is_empty() {
+            window = waiting.iter().take(limits::ADMISSION_WINDOW).copied().collect();
+        }
+        self.prefills[index].waiting = waiting;
         let live = &self.live;
-        let wants_more = |request: &RequestId| {
-            live[request.index()].as_ref().is_some_and(|live| live.handoff.wants_more())
-        };
-        self.prefills[index].waiting.retain(wants_more);
         let looks = self.prefills[index].admission.looks_at_cache();
-        let window = self.prefills[index].waiting.iter().take(limits::ADMISSION_WINDOW);
-        let waiting: Vec<RequestId> = window.copied().collect();
         let page = self.layout.page();
         let store = &mut self.prefills[index].store;
         let cached = |&request: &RequestId| {
@@ -110,11 +174,11 @@ impl World<'_> {
             };
             Waiting { cached }
         };
-        let candidates: Vec<Waiting> = waiting.iter().map(cached).collect();
+        let candidates: Vec<Waiting> = window.iter().map(cached).collect();
         if candidates.is_empty() {
             return None;
         }
-        waiting.get(self.prefills[index].admission.pick(&candidates)).copied()
+        window.get(self.prefills[index].admission.pick(&candidates)).copied()
     }
 
     /// Matches and locks the request's cached prefix, if its whole prompt fits beside what is held
@@ -228,7 +292,8 @@ impl World<'_> {
             write_text(memory, &source.table, page, &text, from..to, written);
             self.cache_computed(index, request);
             self.hand(request, Told::ComputeEnded);
-            if self.live(request).handoff.wants_more() {
+            let live = self.live(request);
+            if live.handoff.wants_more() && live.destination.is_known {
                 self.send_computed(request, to, to == length);
             }
         }

@@ -24,7 +24,7 @@ use crate::cache::radix::RadixCache;
 use crate::planner::{Checked, Indexed, Planner};
 use crate::pool::order::{self, BestFit, Buddy, ByPlace, FreeOrder, Lowest, Queue, Random};
 use crate::rng::Stream;
-use crate::scenario::validate::{BLOCK_HASH, KnownPolicies, NO_CACHE};
+use crate::scenario::validate::{BLOCK_HASH, FIRST_COME, KnownPolicies, NO_CACHE};
 use crate::units::PageSize;
 
 /// What a free list is made from.
@@ -104,7 +104,7 @@ impl Default for Registry {
                 ("slru", || Box::new(Eviction::Slru)),
             ]),
             admissions: named([
-                ("first_come", (|| Box::new(FirstCome)) as MakeAdmission),
+                (FIRST_COME, (|| Box::new(FirstCome)) as MakeAdmission),
                 ("longest_prefix", || Box::new(LongestPrefix)),
             ]),
             planners: [

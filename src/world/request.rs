@@ -107,6 +107,8 @@ pub(super) struct Destination {
     pub(super) prefix: Tokens,
     /// Its virtual pages from position S on.
     pub(super) pages: Vec<PageId>,
+    /// Whether the message with both has reached prefill.
+    pub(super) is_known: bool,
 }
 
 /// What a request holds on decode.

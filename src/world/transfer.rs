@@ -27,6 +27,9 @@ impl World<'_> {
     /// Sends the part of the cached prefix that may go before its chunk is computed. `settled` rows
     /// are written, `launched` ones will be.
     pub(super) fn send_early(&mut self, request: RequestId, settled: Tokens, launched: Tokens) {
+        if !self.live(request).destination.is_known {
+            return;
+        }
         let page = self.layout.page();
         let reach = match self.switches.early_send {
             EarlySend::Off => return,
