@@ -289,6 +289,28 @@ switches! {
         /// Only the alignment check; the rest shows as bare index errors.
         Indexed = "indexed",
     }
+    // Units, lists and side pools.
+    /// What a prefix cache's keys tell apart beside the tokens.
+    cache_key: CacheKey, acts when "requests of several namespaces share tokens" {
+        /// The namespace: requests of different adapters or salts share nothing.
+        WithNamespace = "with_namespace",
+        /// Nothing: equal tokens are equal KV (sglang issue 19746).
+        WithoutNamespace = "without_namespace",
+    }
+    /// Of which page the decode cache takes the hash as the key of a virtual page.
+    cache_hash_unit: CacheHashUnit, acts when "the decode cache is on, over several ranks" {
+        /// Of the virtual page itself.
+        VirtualPage = "virtual_page",
+        /// Of its first physical page: a hit of P tokens brings V rows (vllm pull request 26296).
+        PhysicalPage = "physical_page",
+    }
+    /// Which tokens prefill hashes for the key of a page that a chunk has filled.
+    chunk_hash: ChunkHash, acts when "the prefill cache is on and a chunk begins behind position 0" {
+        /// All tokens up to the page's end.
+        WholePrefix = "whole_prefix",
+        /// The chunk's own, from its first on, as if the prompt began there (inference-sim issue 196).
+        OwnTokens = "own_tokens",
+    }
 }
 
 /// A named set of variants, as one release of an engine has them.

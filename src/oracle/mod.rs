@@ -342,8 +342,10 @@ impl Oracle {
             };
             let expected = format!("{whole} tokens that are the request's own");
             self.find(tick, Code::CacheWrongHit, Some(request), None, &expected, &found);
-            if server.side == Side::Decode {
-                self.wrong_match(request);
+            match server.side {
+                Side::Decode => self.wrong_match(request),
+                // Prefill looks a prompt up for a transfer that decode has reserved.
+                Side::Prefill => self.transfer(request).source_right = false,
             }
         }
     }
@@ -469,7 +471,9 @@ impl Oracle {
         self.chances.add(Chance::Read, 1);
         self.check_source(tick, part);
         let Some(transfer) = Known::transfer_of(&mut self.requests, part) else { return };
-        let wrong = writes.iter().find(|write| !transfer.owns_content(write));
+        // What a wrong hit brought was written, though for another text.
+        let unwritten = |write: &&Write| !transfer.owns_content(write) && transfer.source_right;
+        let wrong = writes.iter().find(unwritten);
         if let Some(write) = wrong {
             let found = describe(write.content.map(|(stamp, _)| stamp));
             let expected = format!("piece {} written before it is read", part.piece);

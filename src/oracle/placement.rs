@@ -140,6 +140,8 @@ pub(super) struct Transfer {
     pub(super) matched: Tokens,
     /// Whether the cache's own pages held what their key says when they were matched.
     pub(super) match_right: bool,
+    /// Whether a prefill match held what its key says when it was made.
+    pub(super) source_right: bool,
     pub(super) copies_queued: u32,
     pub(super) copies_landed: u32,
     pub(super) last_queued: bool,
@@ -162,6 +164,7 @@ impl Transfer {
             prefix,
             matched,
             match_right: true,
+            source_right: true,
             copies_queued: 0,
             copies_landed: 0,
             last_queued: false,

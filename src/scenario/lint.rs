@@ -5,12 +5,15 @@
 //! them act, so each is judged together with the rest of the configuration. Where the requests
 //! cannot be told in advance, the lint objects.
 
+use std::collections::BTreeSet;
+
 use super::validate::NO_CACHE;
 use super::{Lengths, RequestSpec, Scenario, Synthetic, TraceConfig, WorkloadConfig};
 use crate::behaviour::{
-    Behaviours, ChunkCut, DecodeMatchUnit, DecodePrefixCut, DecodeReservation, DestinationList,
-    DuplicateInsert, EarlySend, EmptyLast, FreeCheck, LockOnMatch, NextStepDemand, Packing,
-    ReleaseOnAbort, Retraction, SendCut, SendSplit, SourceOffset, TransferCompletion,
+    Behaviours, CacheHashUnit, CacheKey, ChunkCut, ChunkHash, DecodeMatchUnit, DecodePrefixCut,
+    DecodeReservation, DestinationList, DuplicateInsert, EarlySend, EmptyLast, FreeCheck,
+    LockOnMatch, NextStepDemand, Packing, ReleaseOnAbort, Retraction, SendCut, SendSplit,
+    SourceOffset, TransferCompletion,
 };
 
 /// Why a variant is not sound here.
@@ -42,6 +45,9 @@ pub fn lint(scenario: &Scenario) -> Vec<Objection> {
         transfer_completion(&facts),
         next_step_demand(&facts),
         packing(&facts),
+        cache_key(&facts),
+        cache_hash_unit(&facts),
+        chunk_hash(&facts),
     ];
     judged.into_iter().flatten().collect()
 }
@@ -70,6 +76,8 @@ struct Facts {
     /// Decode pages that stay free even when every request is at its longest and stays cached.
     spare_pages: Option<u64>,
     requests: Option<u64>,
+    /// Requests are of more than one namespace.
+    namespaces: bool,
 }
 
 impl Facts {
@@ -119,6 +127,7 @@ impl Facts {
             prompts: sizes.prompts,
             spare_pages: needed.and_then(|needed| pages.checked_sub(needed)),
             requests: sizes.requests,
+            namespaces: namespaces(&scenario.workload) > 1,
         }
     }
 
@@ -184,6 +193,16 @@ impl Sizes {
             length_max: Some(prompt + output),
             prompts: None,
         }
+    }
+}
+
+/// How many namespaces the requests are of.
+fn namespaces(workload: &WorkloadConfig) -> usize {
+    match workload {
+        WorkloadConfig::Requests(list) => {
+            list.iter().map(|spec| spec.namespace).collect::<BTreeSet<_>>().len()
+        }
+        WorkloadConfig::Synthetic(_) | WorkloadConfig::Trace(_) => 1,
     }
 }
 
@@ -412,6 +431,46 @@ fn packing(facts: &Facts) -> Option<Objection> {
             packing.name(),
             facts.ranks > 1 && whole,
             "a send larger than the buffer runs from one rank's region into the next",
+        ),
+    }
+}
+
+fn cache_key(facts: &Facts) -> Option<Objection> {
+    let key = facts.behaviours.cache_key;
+    match key {
+        CacheKey::WithNamespace => None,
+        CacheKey::WithoutNamespace => object(
+            "cache_key",
+            key.name(),
+            facts.namespaces && (facts.prefill_hits || facts.decode_hits),
+            "a prompt finds the KV of equal tokens under another adapter or salt",
+        ),
+    }
+}
+
+fn cache_hash_unit(facts: &Facts) -> Option<Objection> {
+    let unit = facts.behaviours.cache_hash_unit;
+    match unit {
+        CacheHashUnit::VirtualPage => None,
+        CacheHashUnit::PhysicalPage => object(
+            "cache_hash_unit",
+            unit.name(),
+            facts.ranks > 1 && facts.decode_hits,
+            "a virtual page is found by its first physical page, whatever its other tokens are",
+        ),
+    }
+}
+
+fn chunk_hash(facts: &Facts) -> Option<Objection> {
+    let hash = facts.behaviours.chunk_hash;
+    match hash {
+        ChunkHash::WholePrefix => None,
+        // Behind a hit, even a first chunk begins inside the prompt.
+        ChunkHash::OwnTokens => object(
+            "chunk_hash",
+            hash.name(),
+            facts.prefill_hits && (!facts.one_chunk || facts.requests != Some(1)),
+            "a chunk's pages are found by prompts that begin with its tokens",
         ),
     }
 }
@@ -700,6 +759,55 @@ mod tests {
                 (&[tokens, "decode.pages=6"], true),
                 (&[TRACE, tokens], true),
                 (&[TRACE, tokens, "layout.page_size=1", "layout.ranks=1"], false),
+            ],
+        );
+    }
+
+    #[test]
+    fn a_key_without_namespace_matters_where_there_are_several() {
+        let without = "behaviour.cache_key=without_namespace";
+        let other = "workload.requests.1.namespace=3";
+        check(
+            "cache_key",
+            &[
+                (&[without], false),
+                (&[TRACE, without], false),
+                (&[DRAWN, without], false),
+                (&[without, other], true),
+                (&[without, other, "workload.requests.0.namespace=3"], false),
+                (&[without, other, "decode.cache=none"], true),
+                (&[without, other, "decode.cache=none", "prefill.cache=none"], false),
+            ],
+        );
+    }
+
+    #[test]
+    fn a_physical_hash_matters_for_a_decode_cache_over_several_ranks() {
+        let physical = "behaviour.cache_hash_unit=physical_page";
+        check(
+            "cache_hash_unit",
+            &[
+                (&[physical], true),
+                (&[TRACE, physical], true),
+                (&[physical, "layout.ranks=1"], false),
+                (&[physical, "decode.cache=none"], false),
+            ],
+        );
+    }
+
+    #[test]
+    fn a_hash_of_a_chunk_alone_matters_where_a_chunk_begins_inside_a_prompt() {
+        let own = "behaviour.chunk_hash=own_tokens";
+        let alone = "workload={requests=[{prompt=[{content=1,len=7}],output=2}]}";
+        check(
+            "chunk_hash",
+            &[
+                // The second request's first chunk begins behind a hit.
+                (&[own], true),
+                (&[own, "prefill.cache=none"], false),
+                (&[alone, own], false),
+                (&[alone, own, "prefill.chunk_tokens=6"], true),
+                (&[TRACE, own], true),
             ],
         );
     }

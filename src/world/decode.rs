@@ -8,12 +8,14 @@ use super::handoff::{Fact as Told, Handoff, Stage};
 use super::request::{Destination, HostCopy, Place, Target};
 use super::store::{Store, split_taken};
 use crate::behaviour::{
-    DecodeMatchUnit, DecodePrefixCut, DecodeReservation, LockOnMatch, NextStepDemand, Retraction,
+    CacheHashUnit, DecodeMatchUnit, DecodePrefixCut, DecodeReservation, LockOnMatch,
+    NextStepDemand, Retraction,
 };
 use crate::cache::partial::PartialIndex;
 use crate::finding::{Mark, Metric};
 use crate::oracle::fact::{Fact, Holder, Outcome};
 use crate::pool::memory::{Extent, Stamp};
+use crate::prompt::{PageKey, Sequence};
 use crate::scenario::Moment;
 use crate::units::{PageId, Pages, RequestId, Tick, Tokens};
 
@@ -81,6 +83,7 @@ impl World<'_> {
     fn match_prompt(&mut self, request: RequestId) -> Match {
         let live = self.live[request.index()].as_ref().expect("the request lives");
         let virtual_page = self.layout.virtual_page();
+        let keys = self.decode_keys(&live.keyed, live.length);
         let decode = &mut self.decodes[live.decode];
         let mut found = Match {
             target: Target { anchor: None, table: Vec::new(), shared: 0, stored: live.length },
@@ -92,7 +95,7 @@ impl World<'_> {
         let Some(cache) = decode.store.cache.as_mut().filter(|_| !live.skips_prefix) else {
             return found;
         };
-        let hit = cache.lookup(&live.text.page_keys(virtual_page, live.length));
+        let hit = cache.lookup(&keys);
         if self.switches.lock_on_match == LockOnMatch::Held {
             assert!(cache.lock(hit.anchor), "a fresh match can be locked");
             found.target.anchor = Some(hit.anchor);
@@ -102,7 +105,7 @@ impl World<'_> {
         found.reported = found.matched;
         found.target.shared = hit.pages.len();
         found.target.table = hit.pages;
-        let reach = decode.partial.as_ref().and_then(|index| index.reach(&live.text, pages));
+        let reach = decode.partial.as_ref().and_then(|index| index.reach(&live.keyed, pages));
         if let Some((reach, page)) = reach {
             let reach = reach.min(live.length);
             found.reported = match self.switches.decode_match_unit {
@@ -119,6 +122,15 @@ impl World<'_> {
             DecodePrefixCut::PaddedUp => found.reported.ceil_to(virtual_page),
         };
         found
+    }
+
+    /// The keys of the full virtual pages among the first `length` tokens.
+    fn decode_keys(&self, keyed: &Sequence, length: Tokens) -> Vec<PageKey> {
+        let hashed = match self.switches.cache_hash_unit {
+            CacheHashUnit::VirtualPage => self.layout.virtual_page(),
+            CacheHashUnit::PhysicalPage => self.layout.page(),
+        };
+        keyed.part_keys(self.layout.virtual_page(), hashed, length)
     }
 
     /// Pages to take beyond the matched ones, as the reservation counts them.
@@ -465,21 +477,21 @@ impl World<'_> {
         let live = self.live[request.index()].as_mut().expect("the request lives");
         let index = live.decode;
         let target = live.target.take().expect("a running request has pages");
-        let (text, priority) = (live.text.clone(), live.priority);
+        let (keyed, priority) = (live.keyed.clone(), live.priority);
         let Target { table, shared, stored, .. } = &target;
         let (shared, stored) = (*shared, *stored);
+        let keys = self.decode_keys(&keyed, stored);
         let decode = &mut self.decodes[index];
         let fact = Fact::Finished { server: decode.store.server, request, table, stored };
         self.log.tell(&fact, &decode.store.memory);
         let mut returned = table[shared.min(table.len())..].to_vec();
         if let Some(cache) = &mut decode.store.cache {
             let full = stored.pages_floor(virtual_page).index().min(table.len());
-            let keys = text.page_keys(virtual_page, stored);
             let taken = cache.insert(&keys[..full], &table[..full], priority);
             if let Some(partial) = &mut decode.partial {
                 let pages = (0..).map(Pages).zip(table).zip(&taken);
                 for ((ordinal, &page), _) in pages.filter(|&(_, &taken)| taken) {
-                    partial.add(&text, ordinal, page);
+                    partial.add(&keyed, ordinal, page);
                 }
             }
             let own = shared.min(full);

@@ -30,7 +30,9 @@ use std::rc::Rc;
 
 use thiserror::Error;
 
-use crate::behaviour::{Behaviours, DecodeMatchUnit, RefusedRequest, ReleaseOnAbort, Retraction};
+use crate::behaviour::{
+    Behaviours, CacheKey, DecodeMatchUnit, RefusedRequest, ReleaseOnAbort, Retraction,
+};
 use crate::cache::PrefixCache;
 use crate::cache::partial::PartialIndex;
 use crate::finding::{Chance, Code, Mark, Metric, Run};
@@ -41,7 +43,7 @@ use crate::oracle::{Oracle, Terms};
 use crate::planner::Planner;
 use crate::planner::pairing::{self, Endpoint, Pairing, PairingRefusal};
 use crate::pool::Pool;
-use crate::prompt::{Chains, Run as ContentRun};
+use crate::prompt::Chains;
 use crate::rng::Stream;
 use crate::scenario::validate::Invalid;
 use crate::scenario::{Fault, Moment, Scenario};
@@ -284,13 +286,17 @@ impl<'a> World<'a> {
     fn arrive(&mut self, request: RequestId) {
         let spec = &self.requests[request.index()];
         let prompt = spec.prompt_len();
-        let output = ContentRun::whole(spec.output_content, spec.output);
-        let runs = spec.runs.iter().copied().chain([output]);
-        let text = Rc::new(self.chains.sequence(spec.namespace, runs));
+        let text = Rc::new(self.chains.sequence(spec.namespace, spec.all_runs()));
+        let namespace = self.key_namespace(spec);
+        let keyed = match namespace == spec.namespace {
+            true => Rc::clone(&text),
+            false => Rc::new(self.chains.sequence(namespace, spec.all_runs())),
+        };
         let fits = self.fits(prompt, text.len());
         let number = request.index();
         let live = Live {
             text: Rc::clone(&text),
+            keyed,
             length: prompt,
             prompt,
             priority: spec.priority,
@@ -333,6 +339,14 @@ impl<'a> World<'a> {
                 self.moment(request, Moment::Arrived);
                 self.wake_decode(decode);
             }
+        }
+    }
+
+    /// The namespace that stands in the request's keys.
+    fn key_namespace(&self, spec: &Request) -> u32 {
+        match self.switches.cache_key {
+            CacheKey::WithNamespace => spec.namespace,
+            CacheKey::WithoutNamespace => 0,
         }
     }
 

@@ -2,7 +2,7 @@
 
 use super::log::Log;
 use crate::behaviour::FreeCheck;
-use crate::cache::PrefixCache;
+use crate::cache::{Anchor, PrefixCache};
 use crate::finding::{Mark, Metric};
 use crate::oracle::Remains;
 use crate::oracle::fact::{Fact, Holder, Server, Side};
@@ -63,6 +63,15 @@ impl Store {
             self.give_back(log, Holder::Cache, &dropped);
         }
         dropped
+    }
+
+    /// Undoes the locks on `anchors`, each of which was locked.
+    pub(super) fn unlock(&mut self, anchors: &[Anchor]) {
+        if let Some(cache) = &mut self.cache {
+            for &anchor in anchors {
+                assert!(cache.unlock(anchor), "the anchor was locked");
+            }
+        }
     }
 
     /// States that the pool handed `pages` to `request`, from ordinal `first` of its table on.
