@@ -311,6 +311,46 @@ switches! {
         /// The chunk's own, from its first on, as if the prompt began there (inference-sim issue 196).
         OwnTokens = "own_tokens",
     }
+    /// Whether rows are laid out anew for each rank.
+    relayout: Relayout, acts when "decode has several ranks" {
+        /// Every rank gets the rows that it owns.
+        PerRank = "per_rank",
+        /// No: source and destination pages are paired as they stand, the same for every rank, and
+        /// what is left of the longer list is dropped (sglang issue 32997).
+        None = "none",
+    }
+    /// In which unit a copy addresses rank-local memory.
+    rows: Rows, acts when "decode has several ranks" {
+        /// In the rank's own rows.
+        PerRank = "per_rank",
+        /// In virtual rows, as the allocator counts them (sglang issues 36886, 38645).
+        VirtualAsLocal = "virtual_as_local",
+    }
+    /// How many tokens the last piece ends with.
+    source_length: SourceLength, acts when "a prompt fills its virtual pages exactly" {
+        /// Those of the prompt.
+        Prompt = "prompt",
+        /// One more: the first output token counts already (sglang issue 27004). Its page-table entry
+        /// names the padding page where the prompt fills its pages.
+        OneMore = "one_more",
+    }
+    /// In which unit a prompt is compared with what the decode pool can hold.
+    capacity_unit: CapacityUnit, acts when "a request is near the size of the pool" {
+        /// In virtual pages, over all ranks.
+        VirtualPages = "virtual_pages",
+        /// In rows of one rank (sglang issue 33448).
+        RankRows = "rank_rows",
+        /// In rows of all ranks, those behind the last whole page included (another engine).
+        NotCutToPages = "not_cut_to_pages",
+    }
+    /// In which segments of its page table a request gives its decode pages back.
+    free_segment: FreeSegment, acts when "a request's output begins inside a virtual page" {
+        /// In one, from a page's start.
+        WholePages = "whole_pages",
+        /// Output and prompt apart: the first segment begins inside the page that both share, and
+        /// takes it along (sglang pull request 37729).
+        AnyStart = "any_start",
+    }
 }
 
 /// A named set of variants, as one release of an engine has them.

@@ -136,7 +136,7 @@ codes! {
         "the peers' page sizes differ",
     RefusedCapacity = "refused.capacity", Expected, "request" per Requests, "sims/scenarios/too-large.toml":
         "no pool of this size can ever serve the request",
-    CapacityWrong = "capacity.wrong", Defect, "request" per Requests, "a capacity compared in another unit":
+    CapacityWrong = "capacity.wrong", Defect, "request" per Requests, "sims/hazards/h18-rows-of-one-rank.toml":
         "a request was refused though it fits, or admitted though it cannot",
     PlacedMissing = "placed.missing", Defect, "request" per Activated, "sims/hazards/h06-padded-up.toml":
         "positions beyond the cache's own match were never written for the request",
@@ -158,7 +158,7 @@ codes! {
         "a page was handed out or inserted while another owner held it",
     PageFreedTwice = "page.freed_twice", Defect, "page" per Freed, "sims/scenarios/freed-twice.toml":
         "a page was given back that nobody held",
-    PageFreedPart = "page.freed_part", Defect, "page" per Freed, "a free that starts inside a page":
+    PageFreedPart = "page.freed_part", Defect, "page" per Freed, "sims/hazards/h53-output-freed-apart.toml":
         "a part of a page was given back",
     PageFreedInFlight = "page.freed_in_flight", Defect, "page" per Freed, "sims/hazards/h30-released-at-once.toml":
         "a page was given back while a copy into it was in flight",

@@ -33,6 +33,8 @@ pub struct Terms {
     pub prefill_pages: u32,
     /// Virtual pages of each decode pool.
     pub decode_pages: u32,
+    /// Rows of each decode rank behind its last page.
+    pub leftover_rows: u32,
     /// Tokens that decode keeps back for each request.
     pub reserved_tokens: u32,
     /// Whether prefill may be asked to compute the output again.
@@ -163,6 +165,9 @@ impl Oracle {
             }
             Fact::Retracted { request } => self.known(request).transfer = None,
             Fact::Ended { request, outcome } => self.ended(request, outcome),
+            Fact::FreedPart { server, request, page, start } => {
+                self.freed_part(tick, server, request, page, start);
+            }
             Fact::Books { server, free, evictable, protected } => {
                 self.chances.add(Chance::Checks, 1);
                 let violation = self.ledger(server).books(free, evictable, protected);
@@ -265,9 +270,11 @@ impl Oracle {
             + u64::from(self.terms.reserved_tokens);
         let at_end = u64::from(self.stripes.pages(stored)) * positions;
         let computed = if self.terms.sends_again { stored } else { prompt };
-        at_start.max(at_end) <= u64::from(self.terms.decode_pages) * positions
-            && u64::from(computed.0)
-                <= u64::from(self.terms.prefill_pages) * u64::from(self.terms.page_size)
+        // A page is whole on every rank, or it is none.
+        let page = u64::from(self.terms.page_size);
+        let rows = u64::from(self.terms.decode_pages) * page + u64::from(self.terms.leftover_rows);
+        at_start.max(at_end) <= rows / page * positions
+            && u64::from(computed.0) <= u64::from(self.terms.prefill_pages) * page
     }
 
     fn arrived(
@@ -427,6 +434,21 @@ impl Oracle {
         self.report(tick, request, None, violations);
     }
 
+    fn freed_part(
+        &mut self,
+        tick: Tick,
+        server: Server,
+        request: RequestId,
+        page: PageId,
+        start: u32,
+    ) {
+        if start > 0 {
+            let found = format!("its rows from {start} on, while those before are still used");
+            let expected = format!("page {page} of {server} given back as a whole");
+            self.find(tick, Code::PageFreedPart, Some(request), None, &expected, &found);
+        }
+    }
+
     fn queued(
         &mut self,
         part: Part,
@@ -470,9 +492,19 @@ impl Oracle {
     fn read(&mut self, tick: Tick, part: Part, writes: &[Write]) {
         self.chances.add(Chance::Read, 1);
         self.check_source(tick, part);
+        let ledger = &self.ledgers[&self.copies[&part].target];
         let Some(transfer) = Known::transfer_of(&mut self.requests, part) else { return };
-        // What a wrong hit brought was written, though for another text.
-        let unwritten = |write: &&Write| !transfer.owns_content(write) && transfer.source_right;
+        // What a wrong hit brought was written, though for another text; and what lies behind the
+        // last position means nothing.
+        let unwritten = |write: &&Write| {
+            let judged = match ledger.owner(write.page) {
+                Owner::Request(owner, ordinal) if owner == part.request => {
+                    transfer.before_end(part.rank, ordinal.0, write)
+                }
+                _ => Some(**write),
+            };
+            judged.is_some_and(|write| !transfer.owns_content(&write)) && transfer.source_right
+        };
         let wrong = writes.iter().find(unwritten);
         if let Some(write) = wrong {
             let found = describe(write.content.map(|(stamp, _)| stamp));

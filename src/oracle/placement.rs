@@ -209,6 +209,15 @@ impl Transfer {
         }
     }
 
+    /// The rows of `write`, in the page at `ordinal` on `rank`, that store positions before the end;
+    /// `None` if there is none.
+    pub(super) fn before_end(&self, rank: Rank, ordinal: u32, write: &Write) -> Option<Write> {
+        let Stripes { page, ranks } = self.stripes;
+        let rows = self.length.0.saturating_sub(rank.0).div_ceil(ranks);
+        let len = rows.saturating_sub(ordinal * page + write.start).min(write.len);
+        (len > 0).then_some(Write { len, ..*write })
+    }
+
     /// Whether what a copy read is KV of this request's tokens throughout.
     pub(super) fn owns_content(&self, write: &Write) -> bool {
         write.content.is_some_and(|(stamp, step)| {

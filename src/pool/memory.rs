@@ -92,6 +92,11 @@ impl Memory {
         Memory { pages: vec![Vec::new(); pages as usize + 1] }
     }
 
+    /// Whether there is such a page.
+    pub fn has(&self, page: PageId) -> bool {
+        page.index() < self.pages.len()
+    }
+
     /// The written rows of `page`, in order.
     pub fn page(&self, page: PageId) -> &[Extent] {
         &self.pages[page.index()]
@@ -203,6 +208,12 @@ mod tests {
                 prop_assert!(extents.iter().all(|extent| extent.len > 0));
             }
         }
+    }
+
+    #[test]
+    fn memory_ends_behind_its_last_page() {
+        let memory = Memory::new(2);
+        assert_eq!([0, 2, 3].map(|page| memory.has(PageId(page))), [true, true, false]);
     }
 
     #[test]

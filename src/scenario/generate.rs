@@ -177,6 +177,10 @@ fn decode(
     DecodeConfig {
         workers: workers(choices),
         pages: pool_pages(choices, &needs),
+        leftover_rows: match choices.chance(1, 4) {
+            true => choices.within(0..=layout.page_size - 1),
+            false => 0,
+        },
         eviction: eviction(choices, known, &cache),
         cache,
         free_order: name(choices, known.free_orders.iter()),

@@ -10,10 +10,10 @@ use std::collections::BTreeSet;
 use super::validate::NO_CACHE;
 use super::{Lengths, RequestSpec, Scenario, Synthetic, TraceConfig, WorkloadConfig};
 use crate::behaviour::{
-    Behaviours, CacheHashUnit, CacheKey, ChunkCut, ChunkHash, DecodeMatchUnit, DecodePrefixCut,
-    DecodeReservation, DestinationList, DuplicateInsert, EarlySend, EmptyLast, FreeCheck,
-    LockOnMatch, NextStepDemand, Packing, ReleaseOnAbort, Retraction, SendCut, SendSplit,
-    SourceOffset, TransferCompletion,
+    Behaviours, CacheHashUnit, CacheKey, CapacityUnit, ChunkCut, ChunkHash, DecodeMatchUnit,
+    DecodePrefixCut, DecodeReservation, DestinationList, DuplicateInsert, EarlySend, EmptyLast,
+    FreeCheck, FreeSegment, LockOnMatch, NextStepDemand, Packing, Relayout, ReleaseOnAbort,
+    Retraction, Rows, SendCut, SendSplit, SourceLength, SourceOffset, TransferCompletion,
 };
 
 /// Why a variant is not sound here.
@@ -48,6 +48,11 @@ pub fn lint(scenario: &Scenario) -> Vec<Objection> {
         cache_key(&facts),
         cache_hash_unit(&facts),
         chunk_hash(&facts),
+        relayout(&facts),
+        rows(&facts),
+        source_length(&facts),
+        capacity_unit(&facts),
+        free_segment(&facts),
     ];
     judged.into_iter().flatten().collect()
 }
@@ -78,6 +83,12 @@ struct Facts {
     requests: Option<u64>,
     /// Requests are of more than one namespace.
     namespaces: bool,
+    /// Output can begin inside a virtual page and have a row there.
+    output_inside_page: bool,
+    /// Decode ranks have rows behind their last page.
+    leftover_rows: bool,
+    /// Decode keeps tokens back for each request.
+    reserves: bool,
 }
 
 impl Facts {
@@ -100,10 +111,14 @@ impl Facts {
         let one_chunk =
             all.is_some_and(|(longest, count)| count * longest.next_multiple_of(page) <= chunk);
         // A cached prefix goes out with the first chunk; without one, a partial page can wait.
+        let more = match behaviours.source_length {
+            SourceLength::Prompt => 0,
+            SourceLength::OneMore => 1,
+        };
         let send_max = if prefill_hits {
-            computed
+            computed.map(|longest| longest + more)
         } else {
-            Some(computed.unwrap_or(u64::MAX).min(chunk + page - 1))
+            Some(computed.unwrap_or(u64::MAX).min(chunk + page - 1).saturating_add(more))
         };
         let sends_fit = send_max.is_some_and(|send| send <= pack);
         let split = behaviours.send_split == SendSplit::Yes && !sends_fit;
@@ -128,6 +143,9 @@ impl Facts {
             spare_pages: needed.and_then(|needed| pages.checked_sub(needed)),
             requests: sizes.requests,
             namespaces: namespaces(&scenario.workload) > 1,
+            output_inside_page: output_inside_page(&scenario.workload, virtual_page),
+            leftover_rows: scenario.decode.leftover_rows > 0,
+            reserves: scenario.decode.reserved_tokens > 0,
         }
     }
 
@@ -171,8 +189,7 @@ impl Sizes {
     }
 
     fn of_list(list: &[RequestSpec]) -> Sizes {
-        let prompt = |spec: &RequestSpec| spec.prompt.iter().map(|run| u64::from(run.len.0)).sum();
-        let prompts: Vec<u64> = list.iter().map(prompt).collect();
+        let prompts: Vec<u64> = list.iter().map(prompt_len).collect();
         let outputs = list.iter().map(|spec| u64::from(spec.output.0));
         Sizes {
             requests: Some(prompts.len() as u64),
@@ -194,6 +211,21 @@ impl Sizes {
             prompts: None,
         }
     }
+}
+
+/// Whether a request can have an output row in the virtual page in which its prompt ends.
+fn output_inside_page(workload: &WorkloadConfig, virtual_page: u64) -> bool {
+    match workload {
+        WorkloadConfig::Requests(list) => list.iter().any(|spec| {
+            // The last output token's KV is never stored.
+            !prompt_len(spec).is_multiple_of(virtual_page) && spec.output.0 > 1
+        }),
+        WorkloadConfig::Synthetic(_) | WorkloadConfig::Trace(_) => virtual_page > 1,
+    }
+}
+
+fn prompt_len(spec: &RequestSpec) -> u64 {
+    spec.prompt.iter().map(|run| u64::from(run.len.0)).sum()
 }
 
 /// How many namespaces the requests are of.
@@ -381,7 +413,7 @@ fn free_check(facts: &Facts) -> Option<Objection> {
         FreeCheck::None => object(
             "free_check",
             check.name(),
-            duplicate_insert(facts).is_some(),
+            duplicate_insert(facts).is_some() || free_segment(facts).is_some(),
             "pages that are freed twice are handed out twice",
         ),
     }
@@ -471,6 +503,76 @@ fn chunk_hash(facts: &Facts) -> Option<Objection> {
             hash.name(),
             facts.prefill_hits && (!facts.one_chunk || facts.requests != Some(1)),
             "a chunk's pages are found by prompts that begin with its tokens",
+        ),
+    }
+}
+
+fn relayout(facts: &Facts) -> Option<Objection> {
+    let relayout = facts.behaviours.relayout;
+    match relayout {
+        Relayout::PerRank => None,
+        Relayout::None => object(
+            "relayout",
+            relayout.name(),
+            facts.ranks > 1,
+            "every rank gets the same rows, of which it owns one out of as many as there are ranks",
+        ),
+    }
+}
+
+fn rows(facts: &Facts) -> Option<Objection> {
+    let rows = facts.behaviours.rows;
+    match rows {
+        Rows::PerRank => None,
+        Rows::VirtualAsLocal => object(
+            "rows",
+            rows.name(),
+            facts.ranks > 1,
+            "rows go where another page of the rank lies, or behind its memory",
+        ),
+    }
+}
+
+fn source_length(facts: &Facts) -> Option<Objection> {
+    let length = facts.behaviours.source_length;
+    match length {
+        SourceLength::Prompt => None,
+        // Elsewhere the row too much lies in the last page, where decode writes it again.
+        SourceLength::OneMore => object(
+            "source_length",
+            length.name(),
+            !facts.every_prompt(|len| !len.is_multiple_of(facts.virtual_page)),
+            "a prompt that fills its virtual pages exactly asks for one more than was reserved",
+        ),
+    }
+}
+
+fn capacity_unit(facts: &Facts) -> Option<Objection> {
+    let unit = facts.behaviours.capacity_unit;
+    // Where neither is kept back, tokens fit exactly if their pages do.
+    let counts_parts = facts.leftover_rows || (facts.reserves && facts.virtual_page > 1);
+    let (acts, reason) = match unit {
+        CapacityUnit::VirtualPages => return None,
+        CapacityUnit::RankRows => (
+            facts.ranks > 1 || counts_parts,
+            "a request that fits over all ranks is refused for the size of one",
+        ),
+        CapacityUnit::NotCutToPages => {
+            (counts_parts, "a request is let in for rows that are in no page")
+        }
+    };
+    object("capacity_unit", unit.name(), acts, reason)
+}
+
+fn free_segment(facts: &Facts) -> Option<Objection> {
+    let segment = facts.behaviours.free_segment;
+    match segment {
+        FreeSegment::WholePages => None,
+        FreeSegment::AnyStart => object(
+            "free_segment",
+            segment.name(),
+            facts.output_inside_page,
+            "the page in which the output begins is given back with it, and again with the prompt",
         ),
     }
 }
@@ -810,6 +912,83 @@ mod tests {
                 (&[TRACE, own], true),
             ],
         );
+    }
+
+    #[test]
+    fn untranslated_rows_matter_for_several_ranks() {
+        for (switch, assignment) in
+            [("relayout", "behaviour.relayout=none"), ("rows", "behaviour.rows=virtual_as_local")]
+        {
+            check(
+                switch,
+                &[
+                    (&[assignment], true),
+                    (&[TRACE, assignment], true),
+                    (&[assignment, "layout.ranks=1"], false),
+                ],
+            );
+        }
+    }
+
+    #[test]
+    fn a_token_too_many_matters_where_a_prompt_fills_its_virtual_pages() {
+        let more = "behaviour.source_length=one_more";
+        check(
+            "source_length",
+            &[
+                (&[more], false),
+                (&[more, "workload.requests.0.prompt.0.len=8"], true),
+                // With two pages the pool runs out, and what resumes is of another length.
+                (&[more, "decode.pages=3"], true),
+                (&[TRACE, more], true),
+            ],
+        );
+        // The send that fits the pack buffer without it does not fit with it.
+        let buffer = "behaviour.packing=buffer_checked";
+        let whole = "behaviour.send_split=no";
+        let pack = "link.pack_tokens=9";
+        check("packing", &[(&[buffer, whole, pack], false), (&[more, buffer, whole, pack], true)]);
+    }
+
+    #[test]
+    fn a_capacity_in_another_unit_matters_where_the_units_differ() {
+        let rank = "behaviour.capacity_unit=rank_rows";
+        let uncut = "behaviour.capacity_unit=not_cut_to_pages";
+        let (none, one) = ("decode.reserved_tokens=0", "layout.ranks=1");
+        check(
+            "capacity_unit",
+            &[
+                (&[rank, none], true),
+                (&[rank, none, one], false),
+                (&[rank, none, one, "decode.leftover_rows=1"], true),
+                (&[rank, one], true),
+                (&[uncut, none], false),
+                (&[uncut, none, "decode.leftover_rows=1"], true),
+                (&[uncut], true),
+                (&[uncut, one, "layout.page_size=1"], false),
+            ],
+        );
+    }
+
+    #[test]
+    fn segments_matter_where_an_output_begins_inside_a_page() {
+        let any = "behaviour.free_segment=any_start";
+        let (eight, twelve) =
+            ("workload.requests.0.prompt.0.len=8", "workload.requests.1.prompt.0.len=12");
+        let single = ["workload.requests.0.output=1", "workload.requests.1.output=1"];
+        check(
+            "free_segment",
+            &[
+                (&[any], true),
+                (&[any, eight], true),
+                (&[any, eight, twelve], false),
+                (&[any, single[0], single[1]], false),
+                (&[TRACE, any], true),
+                (&[TRACE, any, "layout.page_size=1", "layout.ranks=1"], false),
+            ],
+        );
+        let check_off = "behaviour.free_check=none";
+        assert_eq!(objected(&[any, check_off]), ["free_check", "free_segment"]);
     }
 
     #[test]

@@ -114,6 +114,7 @@ fn decode(
 ) -> Result<(), Invalid> {
     within("decode.workers", config.workers, &limits::WORKERS)?;
     pool("decode.pages", config.pages, layout.virtual_page().get())?;
+    within("decode.leftover_rows", config.leftover_rows, &(0..=layout.page().get() - 1))?;
     one_of("decode.cache", &config.cache, &known.caches)?;
     eviction("decode.eviction", &config.eviction, &config.cache, known)?;
     one_of("decode.free_order", &config.free_order, &known.free_orders)?;
@@ -465,6 +466,7 @@ mod tests {
             ),
             ("decode.workers=65", "decode.workers: must be 1 to 64, got 65"),
             ("decode.pages=0", "decode.pages: must be 1 to 16777216, got 0"),
+            ("decode.leftover_rows=2", "decode.leftover_rows: must be 0 to 1, got 2"),
             (
                 "decode.cache=trie",
                 "decode.cache: must be one of block_hash, none, radix, got \"trie\"",

@@ -8,7 +8,7 @@ use super::handoff::{Fact as Told, Handoff, Stage};
 use super::request::{Destination, HostCopy, Place, Target};
 use super::store::{Store, split_taken};
 use crate::behaviour::{
-    CacheHashUnit, DecodeMatchUnit, DecodePrefixCut, DecodeReservation, LockOnMatch,
+    CacheHashUnit, DecodeMatchUnit, DecodePrefixCut, DecodeReservation, FreeSegment, LockOnMatch,
     NextStepDemand, Retraction,
 };
 use crate::cache::partial::PartialIndex;
@@ -516,10 +516,37 @@ impl World<'_> {
         self.decodes[index].running.retain(|&running| running != request);
         self.decodes[index].stuck = false;
         self.unlock_target(index, target);
+        let inside = match self.switches.free_segment {
+            FreeSegment::WholePages => None,
+            FreeSegment::AnyStart => self.output_start(request, target, returned),
+        };
+        let holder = Holder::Request(request);
         let store = &mut self.decodes[index].store;
-        store.give_back(&mut self.log, Holder::Request(request), returned);
+        match inside {
+            None => store.give_back(&mut self.log, holder, returned),
+            Some((at, start)) => {
+                store.give_back_part(&mut self.log, request, &returned[at..], start);
+                store.give_back(&mut self.log, holder, &returned[..=at]);
+            }
+        }
         store.books(&mut self.log);
         self.wake_decode(index);
+    }
+
+    /// The place in `returned` of the page that holds both prompt and output, and the output's first
+    /// position in it. `None` if there is no such page.
+    fn output_start(
+        &self,
+        request: RequestId,
+        target: &Target,
+        returned: &[PageId],
+    ) -> Option<(usize, u32)> {
+        let virtual_page = self.layout.virtual_page();
+        let prompt = self.live(request).prompt;
+        let start = prompt - prompt.floor_to(virtual_page);
+        let shared = target.table.get(prompt.pages_floor(virtual_page).index())?;
+        let at = returned.iter().position(|page| page == shared)?;
+        (start > Tokens(0) && target.stored > prompt).then_some((at, start.0))
     }
 
     /// A running request whose client gave up loses its pages.

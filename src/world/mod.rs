@@ -31,7 +31,7 @@ use std::rc::Rc;
 use thiserror::Error;
 
 use crate::behaviour::{
-    Behaviours, CacheKey, DecodeMatchUnit, RefusedRequest, ReleaseOnAbort, Retraction,
+    Behaviours, CacheKey, CapacityUnit, DecodeMatchUnit, RefusedRequest, ReleaseOnAbort, Retraction,
 };
 use crate::cache::PrefixCache;
 use crate::cache::partial::PartialIndex;
@@ -150,6 +150,7 @@ impl<'a> World<'a> {
             ranks: layout.ranks(),
             prefill_pages: scenario.prefill.pages,
             decode_pages: scenario.decode.pages,
+            leftover_rows: scenario.decode.leftover_rows,
             reserved_tokens: scenario.decode.reserved_tokens,
             sends_again: switches.retraction == Retraction::SendAgain,
         };
@@ -353,12 +354,21 @@ impl<'a> World<'a> {
     /// Whether empty pools could serve a request of this prompt and whole length.
     fn fits(&self, prompt: Tokens, length: Tokens) -> bool {
         let virtual_page = self.layout.virtual_page();
-        let reserved = u64::from(self.scenario.decode.reserved_tokens);
+        let config = &self.scenario.decode;
+        let reserved = u64::from(config.reserved_tokens);
         let stored = length - Tokens(1);
-        let decode = |tokens: Tokens, more: u64| {
-            let pages = u64::from(tokens.pages_ceil(virtual_page).0);
-            let held = u64::from(self.scenario.decode.pages);
-            pages * u64::from(virtual_page.get()) + more <= held * u64::from(virtual_page.get())
+        let held = u64::from(config.pages);
+        let rows_of_rank =
+            held * u64::from(self.layout.page().get()) + u64::from(config.leftover_rows);
+        let decode = |tokens: Tokens, more: u64| match self.switches.capacity_unit {
+            CapacityUnit::VirtualPages => {
+                let positions = u64::from(virtual_page.get());
+                u64::from(tokens.pages_ceil(virtual_page).0) * positions + more <= held * positions
+            }
+            CapacityUnit::RankRows => u64::from(tokens.0) + more <= rows_of_rank,
+            CapacityUnit::NotCutToPages => {
+                u64::from(tokens.0) + more <= rows_of_rank * u64::from(self.layout.ranks())
+            }
         };
         let computed = match self.switches.retraction {
             Retraction::HostCopy => prompt,

@@ -110,6 +110,22 @@ impl Store {
         self.pool.free(&returned);
     }
 
+    /// Gives back a segment of `request`'s table that begins at row `start` of its first page. The
+    /// page goes back as a whole.
+    pub(super) fn give_back_part(
+        &mut self,
+        log: &mut Log,
+        request: RequestId,
+        pages: &[PageId],
+        start: u32,
+    ) {
+        if let Some(&page) = pages.first() {
+            let fact = Fact::FreedPart { server: self.server, request, page, start };
+            log.tell(&fact, &self.memory);
+        }
+        self.give_back(log, Holder::Request(request), pages);
+    }
+
     /// States what pool and cache count.
     pub(super) fn books(&self, log: &mut Log) {
         let cached = self

@@ -5,13 +5,14 @@ use super::event::Event;
 use super::handoff::{Action, Fact as Told, Part as HandoffPart};
 use super::link::Copy;
 use crate::behaviour::{
-    DestinationList, EarlySend, EmptyLast, Packing, SendCut, SendSplit, SourceOffset,
+    DestinationList, EarlySend, EmptyLast, Packing, Relayout, Rows, SendCut, SendSplit,
+    SourceLength, SourceOffset,
 };
 use crate::finding::{Chance, Code, Mark, Metric};
 use crate::oracle::fact::{Fact, Part, Writes};
 use crate::planner::descriptors::DescriptorCount;
 use crate::planner::packing::{PackRegions, SendPart};
-use crate::planner::{Piece, PlanInput, Refusal, RunPlan};
+use crate::planner::{Piece, PlanInput, Refusal, RunPlan, untranslated};
 use crate::units::{PageId, PageSize, Pages, Rank, RequestId, Tick, Tokens};
 
 /// Source pages and tokens of one planner call.
@@ -51,7 +52,13 @@ impl World<'_> {
     /// Sends what is new once `done` positions are computed.
     pub(super) fn send_computed(&mut self, request: RequestId, done: Tokens, last: bool) {
         let reach = match (last, self.switches.send_cut) {
-            (true, _) => self.live_mut(request).source_mut().length,
+            (true, _) => {
+                let length = self.live_mut(request).source_mut().length;
+                match self.switches.source_length {
+                    SourceLength::Prompt => length,
+                    SourceLength::OneMore => length + Tokens(1),
+                }
+            }
             (false, SendCut::FullPage) => done.floor_to(self.layout.page()),
             (false, SendCut::None) => done,
         };
@@ -78,7 +85,9 @@ impl World<'_> {
         };
         let count = Tokens(u32::try_from(tokens).unwrap_or(0)).pages_ceil(page);
         let first = source.cursor.pages_floor(page).index();
-        let pages = source.table.iter().skip(first).take(count.index()).copied().collect();
+        // An entry of the table that was never filled names the padding page.
+        let table = source.table.iter().copied().chain([PageId(0)]);
+        let pages = table.skip(first).take(count.index()).collect();
         let offset = match source_offset {
             SourceOffset::PagesSincePrefix => source.pages_sent,
             SourceOffset::PagesOfChunk => 0,
@@ -164,7 +173,7 @@ impl World<'_> {
             Ok(input) => {
                 for rank in self.layout.each_rank() {
                     let input = input.for_rank(rank).expect("the rank is one of the layout");
-                    match self.planner.plan_runs(&input) {
+                    match self.lay_out(&input) {
                         Ok(plan) => plans.push((rank, plan)),
                         Err(refusal) => {
                             let first = || (code_of(&refusal), Vec::new(), refusal.to_string());
@@ -197,6 +206,18 @@ impl World<'_> {
         self.live_mut(request).was_refused = true;
         self.close_transfer(request, Told::Refused);
         false
+    }
+
+    /// The rows of one rank's part of a piece.
+    fn lay_out(&self, input: &PlanInput<'_>) -> Result<RunPlan, Refusal> {
+        let plan = match self.switches.relayout {
+            Relayout::PerRank => self.planner.plan_runs(input)?,
+            Relayout::None => untranslated::page_by_page(input),
+        };
+        Ok(match self.switches.rows {
+            Rows::PerRank => plan,
+            Rows::VirtualAsLocal => untranslated::virtual_rows(&plan, input.layout(), input.rank()),
+        })
     }
 
     fn queue_copy(&mut self, part: Part, plan: RunPlan, source_pages: &[PageId]) {
@@ -314,6 +335,8 @@ impl World<'_> {
         let store = &mut self.decodes[decode].store;
         self.log.tell(&Fact::Landed { part, writes: Writes(&writes) }, &store.memory);
         let memory = &mut store.memory[part.rank.index()];
+        // Whatever lies behind the pool's memory, its rows are not hurt.
+        writes.retain(|write| memory.has(write.page));
         for write in &writes {
             match write.extent() {
                 Some(extent) => memory.write(write.page, extent),
