@@ -351,6 +351,20 @@ switches! {
         /// takes it along (sglang pull request 37729).
         AnyStart = "any_start",
     }
+    /// Which list of rows the copy of draft KV follows.
+    draft_rows: DraftRows, acts when "decode keeps draft KV, over several ranks" {
+        /// Its own: every position on every rank.
+        Own = "own",
+        /// The target model's: a rank's share, in rank-local rows (sglang issues 33043, 37709).
+        ByTargetList = "by_target_list",
+    }
+    /// How large the replicated pool of draft KV is made.
+    replicated_pool: ReplicatedPool, acts when "decode keeps draft KV, over several ranks" {
+        /// (rows + P) · N, the padding page like any other.
+        WithPages = "with_pages",
+        /// rows · N + P: the padding page counts as a physical one (sglang issue 33348).
+        RowsAndOnePage = "rows_and_one_page",
+    }
 }
 
 /// A named set of variants, as one release of an engine has them.

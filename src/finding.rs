@@ -194,6 +194,7 @@ named! {
         PartEmpty = "part.empty": "a rank owned no token of a piece",
         PartPacked = "part.packed": "a part was packed",
         PartUnpacked = "part.unpacked": "a part did not fit its pack region and went unpacked",
+        DraftSent = "draft.sent": "draft rows were sent beside a part",
         CopyDelayed = "copy.delayed": "a copy landed later than its turn",
         RefusedServedAgain = "refused.served_again": "a refused request was served again",
         DuplicatePages = "duplicate.pages": "computed pages were in the tree already",

@@ -290,4 +290,12 @@ pub enum Fact<'a> {
         /// The first row, over all ranks.
         start: u32,
     },
+    /// The draft rows of a copy are about to be written, just before the copy lands. Their pages are
+    /// those of V rows.
+    DraftLanded {
+        /// Which.
+        part: Part,
+        /// What is written.
+        writes: Writes<'a>,
+    },
 }

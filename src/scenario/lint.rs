@@ -11,9 +11,10 @@ use super::validate::NO_CACHE;
 use super::{Lengths, RequestSpec, Scenario, Synthetic, TraceConfig, WorkloadConfig};
 use crate::behaviour::{
     Behaviours, CacheHashUnit, CacheKey, CapacityUnit, ChunkCut, ChunkHash, DecodeMatchUnit,
-    DecodePrefixCut, DecodeReservation, DestinationList, DuplicateInsert, EarlySend, EmptyLast,
-    FreeCheck, FreeSegment, LockOnMatch, NextStepDemand, Packing, Relayout, ReleaseOnAbort,
-    Retraction, Rows, SendCut, SendSplit, SourceLength, SourceOffset, TransferCompletion,
+    DecodePrefixCut, DecodeReservation, DestinationList, DraftRows, DuplicateInsert, EarlySend,
+    EmptyLast, FreeCheck, FreeSegment, LockOnMatch, NextStepDemand, Packing, Relayout,
+    ReleaseOnAbort, ReplicatedPool, Retraction, Rows, SendCut, SendSplit, SourceLength,
+    SourceOffset, TransferCompletion,
 };
 
 /// Why a variant is not sound here.
@@ -53,6 +54,8 @@ pub fn lint(scenario: &Scenario) -> Vec<Objection> {
         source_length(&facts),
         capacity_unit(&facts),
         free_segment(&facts),
+        draft_rows(&facts),
+        replicated_pool(&facts),
     ];
     judged.into_iter().flatten().collect()
 }
@@ -89,6 +92,8 @@ struct Facts {
     leftover_rows: bool,
     /// Decode keeps tokens back for each request.
     reserves: bool,
+    /// Several ranks keep draft KV.
+    drafts: bool,
 }
 
 impl Facts {
@@ -146,6 +151,7 @@ impl Facts {
             output_inside_page: output_inside_page(&scenario.workload, virtual_page),
             leftover_rows: scenario.decode.leftover_rows > 0,
             reserves: scenario.decode.reserved_tokens > 0,
+            drafts: scenario.decode.draft && scenario.layout.ranks > 1,
         }
     }
 
@@ -577,6 +583,32 @@ fn free_segment(facts: &Facts) -> Option<Objection> {
     }
 }
 
+fn draft_rows(facts: &Facts) -> Option<Objection> {
+    let rows = facts.behaviours.draft_rows;
+    match rows {
+        DraftRows::Own => None,
+        DraftRows::ByTargetList => object(
+            "draft_rows",
+            rows.name(),
+            facts.drafts,
+            "a rank gets its share of the draft rows only, and in the place of others",
+        ),
+    }
+}
+
+fn replicated_pool(facts: &Facts) -> Option<Objection> {
+    let pool = facts.behaviours.replicated_pool;
+    match pool {
+        ReplicatedPool::WithPages => None,
+        ReplicatedPool::RowsAndOnePage => object(
+            "replicated_pool",
+            pool.name(),
+            facts.drafts,
+            "the draft rows of the highest page lie behind the pool's end",
+        ),
+    }
+}
+
 fn object(
     switch: &'static str,
     variant: &'static str,
@@ -989,6 +1021,24 @@ mod tests {
         );
         let check_off = "behaviour.free_check=none";
         assert_eq!(objected(&[any, check_off]), ["free_check", "free_segment"]);
+    }
+
+    #[test]
+    fn draft_kv_matters_over_several_ranks() {
+        let kept = ["behaviour.planner=indexed", "decode.draft=true"];
+        for (switch, assignment) in [
+            ("draft_rows", "behaviour.draft_rows=by_target_list"),
+            ("replicated_pool", "behaviour.replicated_pool=rows_and_one_page"),
+        ] {
+            check(
+                switch,
+                &[
+                    (&[kept[0], assignment], false),
+                    (&[kept[0], kept[1], assignment], true),
+                    (&[kept[0], kept[1], assignment, "layout.ranks=1"], false),
+                ],
+            );
+        }
     }
 
     #[test]

@@ -123,6 +123,9 @@ pub struct DecodeConfig {
     /// Rows of a rank's memory behind its last whole page, which no page can use.
     #[serde(default, skip_serializing_if = "is_default")]
     pub leftover_rows: u32,
+    /// Whether every rank keeps the draft model's KV of all positions.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub draft: bool,
     /// The prefix cache.
     #[serde(default = "radix")]
     pub cache: String,

@@ -56,6 +56,7 @@ fn decode() -> impl Strategy<Value = DecodeConfig> {
             workers: counts.0,
             pages: counts.1,
             leftover_rows: counts.3,
+            draft: counts.3.is_multiple_of(2),
             cache,
             eviction,
             free_order,

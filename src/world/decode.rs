@@ -1,6 +1,7 @@
 //! A decode server: reservation, running steps, growth, retraction and finish.
 
 use std::collections::VecDeque;
+use std::ops::Range;
 
 use super::World;
 use super::event::Event;
@@ -14,7 +15,7 @@ use crate::behaviour::{
 use crate::cache::partial::PartialIndex;
 use crate::finding::{Mark, Metric};
 use crate::oracle::fact::{Fact, Holder, Outcome};
-use crate::pool::memory::{Extent, Stamp};
+use crate::pool::memory::{Extent, Memory, Stamp};
 use crate::prompt::{PageKey, Sequence};
 use crate::scenario::Moment;
 use crate::units::{PageId, Pages, RequestId, Tick, Tokens};
@@ -303,12 +304,12 @@ impl World<'_> {
             let first = from.pages_floor(self.layout.virtual_page()).0 * page;
             let start = self.layout.rows_of_rank(rank, from) - first;
             let end = self.layout.rows_of_rank(rank, to) - first;
-            let rows: Vec<Extent> =
-                memory.page(cached).iter().filter_map(|extent| extent.within(start, end)).collect();
-            for extent in rows {
-                let stamp = Stamp { written: self.log.now, writer: request, ..extent.stamp };
-                memory.write(own, Extent { stamp, ..extent });
-            }
+            copy_rows(memory, (cached, own), start..end, request, self.log.now);
+        }
+        let first = from.floor_to(self.layout.virtual_page());
+        for memory in &mut store.memory[self.layout.ranks() as usize..] {
+            let rows = (from - first).0..(to - first).0;
+            copy_rows(memory, (cached, own), rows, request, self.log.now);
         }
     }
 
@@ -463,10 +464,17 @@ impl World<'_> {
         let chain = live.text.chain_at(position).expect("the output is not over");
         live.target_mut().stored += Tokens(1);
         let memory = &mut self.decodes[live.decode].store.memory;
+        let stamp = Stamp { chain, position, written: self.log.now, writer: request };
+        let ordinal = position.pages_floor(layout.virtual_page());
+        if let Some(&page) = live.target_mut().table.get(ordinal.index()) {
+            let start = (position - ordinal.tokens(layout.virtual_page())).0;
+            for draft in &mut memory[layout.ranks() as usize..] {
+                draft.write(page, Extent { start, len: 1, stamp, step: 1 });
+            }
+        }
         // A transfer that activated early and was refused later can lack the page.
         if let Some((rank, row)) = layout.place(position, &live.target_mut().table) {
             let (page, start) = row.split(layout.page());
-            let stamp = Stamp { chain, position, written: self.log.now, writer: request };
             memory[rank.index()].write(page, Extent { start, len: 1, stamp, step: layout.ranks() });
         }
     }
@@ -627,5 +635,21 @@ impl World<'_> {
             self.prefills[prefill].waiting.push_back(request);
             self.wake_prefill(prefill);
         }
+    }
+}
+
+/// Copies `rows` of one page into another, for `request`.
+fn copy_rows(
+    memory: &mut Memory,
+    (from, to): (PageId, PageId),
+    rows: Range<u32>,
+    request: RequestId,
+    now: Tick,
+) {
+    let within = |extent: &Extent| extent.within(rows.start, rows.end);
+    let copied: Vec<Extent> = memory.page(from).iter().filter_map(within).collect();
+    for extent in copied {
+        let stamp = Stamp { written: now, writer: request, ..extent.stamp };
+        memory.write(to, Extent { stamp, ..extent });
     }
 }

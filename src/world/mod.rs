@@ -21,6 +21,9 @@
 //! | resumes | none | as many as it stored and one token more | all it had stored, from the host | as when running |
 //! | finishes | none | full pages go to the tree, duplicates and the partial page back, match unlocked | none | |
 //!
+//! Where decode keeps draft KV, every rank's draft rows are written, copied to the host and brought back
+//! with the rows beside them.
+//!
 //! Every finding code is a violated line of this table; the oracle is told each move and judges it
 //! without the code that made it.
 
@@ -31,7 +34,8 @@ use std::rc::Rc;
 use thiserror::Error;
 
 use crate::behaviour::{
-    Behaviours, CacheKey, CapacityUnit, DecodeMatchUnit, RefusedRequest, ReleaseOnAbort, Retraction,
+    Behaviours, CacheKey, CapacityUnit, DecodeMatchUnit, RefusedRequest, ReleaseOnAbort,
+    ReplicatedPool, Retraction,
 };
 use crate::cache::PrefixCache;
 use crate::cache::partial::PartialIndex;
@@ -43,6 +47,7 @@ use crate::oracle::{Oracle, Terms};
 use crate::planner::Planner;
 use crate::planner::pairing::{self, Endpoint, Pairing, PairingRefusal};
 use crate::pool::Pool;
+use crate::pool::memory::Memory;
 use crate::prompt::Chains;
 use crate::rng::Stream;
 use crate::scenario::validate::Invalid;
@@ -151,6 +156,7 @@ impl<'a> World<'a> {
             prefill_pages: scenario.prefill.pages,
             decode_pages: scenario.decode.pages,
             leftover_rows: scenario.decode.leftover_rows,
+            draft_rows: draft_rows(scenario, switches, layout),
             reserved_tokens: scenario.decode.reserved_tokens,
             sends_again: switches.retraction == Retraction::SendAgain,
         };
@@ -545,7 +551,13 @@ impl Make<'_> {
         let eviction = self.registry.evictions[config.eviction]();
         let cache: Option<Box<dyn PrefixCache>> = self.registry.caches[config.cache](eviction);
         let pool = Pool::new(config.page, config.pages, order);
-        Store::new(server, pool, cache, config.ranks, self.switches.free_check)
+        let mut memory: Vec<Memory> =
+            (0..config.ranks).map(|_| Memory::new(config.pages.0)).collect();
+        if let Some(rows) = config.draft_rows {
+            let draft = || Memory::of_rows(self.layout.virtual_page(), rows);
+            memory.extend(std::iter::repeat_with(draft).take(config.ranks as usize));
+        }
+        Store::new(server, pool, cache, memory, self.switches.free_check)
     }
 
     fn prefill(&self, scenario: &Scenario, server: Server) -> Prefill {
@@ -554,6 +566,7 @@ impl Make<'_> {
             page: self.layout.page(),
             pages: Pages(config.pages),
             ranks: 1,
+            draft_rows: None,
             free_order: &config.free_order,
             cache: &config.cache,
             eviction: &config.eviction,
@@ -574,6 +587,7 @@ impl Make<'_> {
             page: virtual_page,
             pages: Pages(config.pages),
             ranks: self.layout.ranks(),
+            draft_rows: draft_rows(scenario, self.switches, self.layout),
             free_order: &config.free_order,
             cache: &config.cache,
             eviction: &config.eviction,
@@ -598,9 +612,21 @@ struct StoreConfig<'a> {
     page: PageSize,
     pages: Pages,
     ranks: u32,
+    draft_rows: Option<u32>,
     free_order: &'a str,
     cache: &'a str,
     eviction: &'a str,
+}
+
+/// Rows of the pool in which every decode rank keeps draft KV, if it does.
+fn draft_rows(scenario: &Scenario, switches: Behaviours, layout: Layout) -> Option<u32> {
+    let page = layout.page();
+    let rows_of_rank = Pages(scenario.decode.pages).tokens(page);
+    let rows = match switches.replicated_pool {
+        ReplicatedPool::WithPages => (rows_of_rank.0 + page.get()) * layout.ranks(),
+        ReplicatedPool::RowsAndOnePage => rows_of_rank.0 * layout.ranks() + page.get(),
+    };
+    scenario.decode.draft.then_some(rows)
 }
 
 /// Whether the peers can be connected, by what they say of themselves.

@@ -15,7 +15,7 @@ pub(super) struct Store {
     pub(super) server: Server,
     pub(super) pool: Pool,
     pub(super) cache: Option<Box<dyn PrefixCache>>,
-    /// Rows by rank; prefill has one.
+    /// Rows by rank; prefill has one. Where decode keeps draft KV, its rows by rank stand behind them.
     pub(super) memory: Vec<Memory>,
     free_check: FreeCheck,
     is_free: Vec<bool>,
@@ -26,18 +26,11 @@ impl Store {
         server: Server,
         pool: Pool,
         cache: Option<Box<dyn PrefixCache>>,
-        ranks: u32,
+        memory: Vec<Memory>,
         free_check: FreeCheck,
     ) -> Store {
         let pages = pool.total();
-        Store {
-            server,
-            memory: (0..ranks).map(|_| Memory::new(pages.0)).collect(),
-            is_free: vec![true; pages.index() + 1],
-            pool,
-            cache,
-            free_check,
-        }
+        Store { server, memory, is_free: vec![true; pages.index() + 1], pool, cache, free_check }
     }
 
     /// Pages that could be had: free ones and those that eviction could drop.
