@@ -986,18 +986,18 @@ mod tests {
     fn a_capacity_in_another_unit_matters_where_the_units_differ() {
         let rank = "behaviour.capacity_unit=rank_rows";
         let uncut = "behaviour.capacity_unit=not_cut_to_pages";
-        let (none, one) = ("decode.reserved_tokens=0", "layout.ranks=1");
+        let (kept, one) = ("decode.reserved_tokens=1", "layout.ranks=1");
         check(
             "capacity_unit",
             &[
-                (&[rank, none], true),
-                (&[rank, none, one], false),
-                (&[rank, none, one, "decode.leftover_rows=1"], true),
-                (&[rank, one], true),
-                (&[uncut, none], false),
-                (&[uncut, none, "decode.leftover_rows=1"], true),
-                (&[uncut], true),
-                (&[uncut, one, "layout.page_size=1"], false),
+                (&[rank], true),
+                (&[rank, one], false),
+                (&[rank, one, "decode.leftover_rows=1"], true),
+                (&[rank, one, kept], true),
+                (&[uncut], false),
+                (&[uncut, "decode.leftover_rows=1"], true),
+                (&[uncut, kept], true),
+                (&[uncut, kept, one, "layout.page_size=1"], false),
             ],
         );
     }

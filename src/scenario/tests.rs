@@ -194,7 +194,7 @@ fn fault() -> impl Strategy<Value = Fault> {
 fn expect() -> impl Strategy<Value = Expect> {
     let bound = prop_oneof![number().prop_map(Bound::Exactly), number().prop_map(Bound::AtLeast),];
     let findings = btree_map(select(Code::ALL), bound, 0..4);
-    (findings, vec(select(Mark::ALL), 0..4), proptest::option::of(name()))
+    (findings, vec(select(Mark::ALL), 0..4), of(name()))
         .prop_map(|(findings, marks, invalid)| Expect { findings, invalid, marks })
 }
 
