@@ -386,6 +386,82 @@ switches! {
         /// Only the alignment check; the rest shows as bare index errors.
         Indexed = "indexed",
     }
+    // Units, lists and side pools.
+    /// What a prefix cache's keys tell apart beside the tokens.
+    cache_key: CacheKey, acts when "requests of several namespaces share tokens" {
+        /// The namespace: requests of different adapters or salts share nothing.
+        WithNamespace = "with_namespace",
+        /// Nothing: equal tokens are equal KV (sglang issue 19746).
+        WithoutNamespace = "without_namespace",
+    }
+    /// Of which page the decode cache takes the hash as the key of a virtual page.
+    cache_hash_unit: CacheHashUnit, acts when "the decode cache is on, over several ranks" {
+        /// Of the virtual page itself.
+        VirtualPage = "virtual_page",
+        /// Of its first physical page: a hit of P tokens brings V rows (vllm pull request 26296).
+        PhysicalPage = "physical_page",
+    }
+    /// Which tokens prefill hashes for the key of a page that a chunk has filled.
+    chunk_hash: ChunkHash, acts when "the prefill cache is on and a chunk begins behind position 0" {
+        /// All tokens up to the page's end.
+        WholePrefix = "whole_prefix",
+        /// The chunk's own, from its first on, as if the prompt began there (inference-sim issue 196).
+        OwnTokens = "own_tokens",
+    }
+    /// Whether rows are laid out anew for each rank.
+    relayout: Relayout, acts when "decode has several ranks" {
+        /// Every rank gets the rows that it owns.
+        PerRank = "per_rank",
+        /// No: source and destination pages are paired as they stand, the same for every rank, and
+        /// what is left of the longer list is dropped (sglang issue 32997).
+        None = "none",
+    }
+    /// In which unit a copy addresses rank-local memory.
+    rows: Rows, acts when "decode has several ranks" {
+        /// In the rank's own rows.
+        PerRank = "per_rank",
+        /// In virtual rows, as the allocator counts them (sglang issues 36886, 38645).
+        VirtualAsLocal = "virtual_as_local",
+    }
+    /// How many tokens the last piece ends with.
+    source_length: SourceLength, acts when "a prompt fills its virtual pages exactly" {
+        /// Those of the prompt.
+        Prompt = "prompt",
+        /// One more: the first output token counts already (sglang issue 27004). Its page-table entry
+        /// names the padding page where the prompt fills its pages.
+        OneMore = "one_more",
+    }
+    /// In which unit a prompt is compared with what the decode pool can hold.
+    capacity_unit: CapacityUnit, acts when "a request is near the size of the pool" {
+        /// In virtual pages, over all ranks.
+        VirtualPages = "virtual_pages",
+        /// In rows of one rank (sglang issue 33448).
+        RankRows = "rank_rows",
+        /// In rows of all ranks, those behind the last whole page included (another engine).
+        NotCutToPages = "not_cut_to_pages",
+    }
+    /// In which segments of its page table a request gives its decode pages back.
+    free_segment: FreeSegment, acts when "a request's output begins inside a virtual page" {
+        /// In one, from a page's start.
+        WholePages = "whole_pages",
+        /// Output and prompt apart: the first segment begins inside the page that both share, and
+        /// takes it along (sglang pull request 37729).
+        AnyStart = "any_start",
+    }
+    /// Which list of rows the copy of draft KV follows.
+    draft_rows: DraftRows, acts when "decode keeps draft KV, over several ranks" {
+        /// Its own: every position on every rank.
+        Own = "own",
+        /// The target model's: a rank's share, in rank-local rows (sglang issues 33043, 37709).
+        ByTargetList = "by_target_list",
+    }
+    /// How large the replicated pool of draft KV is made.
+    replicated_pool: ReplicatedPool, acts when "decode keeps draft KV, over several ranks" {
+        /// (rows + P) · N, the padding page like any other.
+        WithPages = "with_pages",
+        /// rows · N + P: the padding page counts as a physical one (sglang issue 33348).
+        RowsAndOnePage = "rows_and_one_page",
+    }
 }
 
 /// A named set of variants, as one release of an engine has them.

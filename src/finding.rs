@@ -136,7 +136,7 @@ codes! {
         "the peers' page sizes differ",
     RefusedCapacity = "refused.capacity", Expected, "request" per Requests, "sims/scenarios/too-large.toml":
         "no pool of this size can ever serve the request",
-    CapacityWrong = "capacity.wrong", Defect, "request" per Requests, "a capacity compared in another unit":
+    CapacityWrong = "capacity.wrong", Defect, "request" per Requests, "sims/hazards/h18-rows-of-one-rank.toml":
         "a request was refused though it fits, or admitted though it cannot",
     PlacedMissing = "placed.missing", Defect, "request" per Activated, "sims/hazards/h06-padded-up.toml":
         "positions beyond the cache's own match were never written for the request",
@@ -158,7 +158,7 @@ codes! {
         "a page was handed out or inserted while another owner held it",
     PageFreedTwice = "page.freed_twice", Defect, "page" per Freed, "sims/scenarios/freed-twice.toml":
         "a page was given back that nobody held",
-    PageFreedPart = "page.freed_part", Defect, "page" per Freed, "a free that starts inside a page":
+    PageFreedPart = "page.freed_part", Defect, "page" per Freed, "sims/hazards/h53-output-freed-apart.toml":
         "a part of a page was given back",
     PageFreedInFlight = "page.freed_in_flight", Defect, "page" per Freed, "sims/hazards/h30-released-at-once.toml":
         "a page was given back while a copy into it was in flight",
@@ -194,6 +194,7 @@ named! {
         PartEmpty = "part.empty": "a rank owned no token of a piece",
         PartPacked = "part.packed": "a part was packed",
         PartUnpacked = "part.unpacked": "a part did not fit its pack region and went unpacked",
+        DraftSent = "draft.sent": "draft rows were sent beside a part",
         CopyDelayed = "copy.delayed": "a copy landed later than its turn",
         RefusedServedAgain = "refused.served_again": "a refused request was served again",
         DuplicatePages = "duplicate.pages": "computed pages were in the tree already",

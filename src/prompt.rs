@@ -43,6 +43,19 @@ impl Run {
     }
 }
 
+/// What `runs` name behind their first `skipped` tokens.
+pub fn runs_behind(
+    runs: impl IntoIterator<Item = Run>,
+    skipped: Tokens,
+) -> impl Iterator<Item = Run> {
+    let mut left = skipped;
+    runs.into_iter().map(move |run| {
+        let cut = left.min(run.len);
+        left -= cut;
+        Run { content: run.content, offset: run.offset + cut, len: run.len - cut }
+    })
+}
+
 /// The number of one token history up to a run's start, together with that run's content. Equal
 /// chain at equal position means equal tokens from the sequence's start to there.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -152,12 +165,17 @@ impl Sequence {
 
     /// The keys of the full pages among the first `length` tokens.
     pub fn page_keys(&self, page: PageSize, length: Tokens) -> Vec<PageKey> {
+        self.part_keys(page, page, length)
+    }
+
+    /// The same, each page named by its first `part` tokens, which are at most a page.
+    pub fn part_keys(&self, page: PageSize, part: PageSize, length: Tokens) -> Vec<PageKey> {
         let pages = length.min(self.len()).pages_floor(page).0;
         let mut segments = self.segments.iter();
         let mut segment = segments.next();
-        (1..=pages)
-            .map(|count| {
-                let last = Tokens(count * page.get() - 1);
+        (0..pages)
+            .map(|ordinal| {
+                let last = Tokens(ordinal * page.get() + part.get() - 1);
                 while segment.is_some_and(|current| current.end <= last) {
                     segment = segments.next();
                 }
@@ -219,6 +237,26 @@ mod tests {
                 prop_assert_eq!(x == y, index < common);
             }
         }
+    }
+
+    proptest! {
+        #[test]
+        fn runs_behind_a_place_name_the_tokens_behind_it(runs in runs(), skipped in 0u32..24) {
+            let rest: Vec<Run> = runs_behind(runs.clone(), Tokens(skipped)).collect();
+            let kept: Vec<_> = tokens(&runs).into_iter().skip(skipped as usize).collect();
+            prop_assert_eq!(tokens(&rest), kept);
+        }
+    }
+
+    #[test]
+    fn a_part_s_key_is_that_of_the_page_it_would_be_alone() {
+        let mut chains = Chains::default();
+        let page = |rows| PageSize::new(rows).unwrap();
+        // Pages of 4 begin at 0, 4 and 8; their first halves end at 2, 6 and 10.
+        let text = chains.sequence(0, [run(1, 0, 6), run(2, 0, 7)]);
+        let fine = text.page_keys(page(2), text.len());
+        let parts = text.part_keys(page(4), page(2), text.len());
+        assert_eq!(parts, [fine[0], fine[2], fine[4]]);
     }
 
     #[test]

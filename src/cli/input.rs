@@ -11,7 +11,8 @@ use std::path::{Path, PathBuf};
 use super::CliError;
 use crate::finding::{Code, Run};
 use crate::minimize::{Minimized, minimize};
-use crate::scenario::{Scenario, file, validate};
+use crate::scenario::validate::{self, Invalid};
+use crate::scenario::{Scenario, file};
 use crate::world::{self, Registry};
 
 /// What messages call standard input.
@@ -56,8 +57,12 @@ pub(super) fn scenario(file: &Path, assignments: &[String]) -> Result<Source, Cl
 impl Source {
     /// Refuses a scenario that cannot be run.
     pub(super) fn validate(&self) -> Result<(), CliError> {
+        self.verdict().map_err(|error| self.error(&error))
+    }
+
+    /// Whether the scenario can be run.
+    pub(super) fn verdict(&self) -> Result<(), Invalid> {
         validate::validate(&self.scenario, &Registry::default().names())
-            .map_err(|error| self.error(&error))
     }
 
     /// Runs the scenario.

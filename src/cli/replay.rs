@@ -9,7 +9,7 @@ use serde::Serialize;
 use super::output::{Format, FormatArgs, print, print_json};
 use super::{CliError, Exit, input};
 use crate::report::number::count;
-use crate::scenario::expect::{Unmet, unmet};
+use crate::scenario::expect::{Unmet, not_refused, unmet};
 use crate::scenario::file;
 
 const EXAMPLES: &str = "\
@@ -122,6 +122,10 @@ fn differences(file: &Path) -> Result<Vec<Unmet>, CliError> {
     let source = input::scenario(file, &[])?;
     let expect = source.scenario.expect.as_ref();
     let expect = expect.ok_or_else(|| source.error(&"expect: must be given, got nothing"))?;
+    if let Some(field) = &expect.invalid {
+        let missing = not_refused(field, source.verdict());
+        return Ok(missing.map_err(|error| source.error(&error))?.into_iter().collect());
+    }
     Ok(unmet(expect, &source.run()?))
 }
 

@@ -114,6 +114,17 @@ mod tests {
             ("transfer_completion", "any_part"),
             ("next_step_demand", "tokens"),
             ("packing", "buffer_checked"),
+            ("cache_key", "without_namespace"),
+            ("cache_hash_unit", "physical_page"),
+            ("chunk_hash", "own_tokens"),
+            ("relayout", "none"),
+            ("rows", "virtual_as_local"),
+            ("source_length", "one_more"),
+            ("capacity_unit", "rank_rows"),
+            ("capacity_unit", "not_cut_to_pages"),
+            ("free_segment", "any_start"),
+            ("draft_rows", "by_target_list"),
+            ("replicated_pool", "rows_and_one_page"),
         ] {
             assert!(named.contains(&(switch, variant)), "{switch} = {variant}");
         }

@@ -35,16 +35,17 @@ pub(super) const FREED_TWICE: Explanation = Explanation {
         "With a guard in the allocator the second free does no harm and is still a defect of its \
          caller; without one, look for page.two_owners.",
     ],
-    behaviours: &[("duplicate_insert", "free_without_remap")],
+    behaviours: &[("duplicate_insert", "free_without_remap"), ("free_segment", "any_start")],
 };
 
 pub(super) const FREED_PART: Explanation = Explanation {
     holds: "Pages are given back whole.",
     causes: &[
         "A freed segment begins inside a page, at a token count rounded to another page size.",
+        "Prompt and output are given back apart, and the output begins inside a page.",
     ],
     checks: &["Check that the first row of every freed segment is a multiple of the page size."],
-    behaviours: &[],
+    behaviours: &[("free_segment", "any_start")],
 };
 
 pub(super) const FREED_IN_FLIGHT: Explanation = Explanation {

@@ -50,6 +50,8 @@ pub(super) const SHORTFALL: Explanation = Explanation {
         "The destination list was sliced with the chunk's source page numbers. Those count physical \
          pages; the list counts virtual ones, N times fewer.",
         "off counts from position 0, or counts a page twice, while the list begins at S.",
+        "The source counts the first output token, too: where a prompt fills its virtual pages \
+         exactly, that takes one more.",
     ],
     checks: &[
         "Compute ceil((L - S) / V). If `required` is not above it and `provided` is below it, the \
@@ -66,6 +68,7 @@ pub(super) const SHORTFALL: Explanation = Explanation {
         ("destination_list", "sliced_by_chunk"),
         ("source_offset", "pages_from_zero"),
         ("send_cut", "none"),
+        ("source_length", "one_more"),
     ],
 };
 
@@ -78,6 +81,8 @@ pub(super) const INDEX: Explanation = Explanation {
          library's index error is all that is left.",
         "A shortage of one page that only one rank has: here the other ranks fail, too, since draft \
          rows are laid out on every rank.",
+        "The source counts the first output token, too: where a prompt fills its virtual pages \
+         exactly, that takes one more.",
     ],
     checks: &[
         "The message does not name the list. Compare its size with both: the number of source pages \
@@ -93,6 +98,7 @@ pub(super) const INDEX: Explanation = Explanation {
         ("destination_list", "sliced_by_chunk"),
         ("source_offset", "pages_from_zero"),
         ("send_cut", "none"),
+        ("source_length", "one_more"),
     ],
 };
 

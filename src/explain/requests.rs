@@ -13,7 +13,7 @@ pub(super) const CAPACITY_WRONG: Explanation = Explanation {
         "Try the largest prompt that fits and one token more: the first must be served, the second \
          refused at once.",
     ],
-    behaviours: &[],
+    behaviours: &[("capacity_unit", "rank_rows"), ("capacity_unit", "not_cut_to_pages")],
 };
 
 pub(super) const RESERVE_EXCESS: Explanation = Explanation {
@@ -75,5 +75,6 @@ pub(super) const STALL: Explanation = Explanation {
         ("empty_last", "dropped"),
         ("next_step_demand", "tokens"),
         ("decode_reservation", "by_physical_page"),
+        ("capacity_unit", "not_cut_to_pages"),
     ],
 };

@@ -12,6 +12,7 @@ pub(super) const MISSING: Explanation = Explanation {
         "Pieces laid out at a wrong offset: what lands on one place twice is missing at another.",
         "Decode began before every part had landed (activate.early), or a source row was read \
          before it was written (read.unwritten).",
+        "Draft KV is copied by the target model's list: a rank's share of it instead of all.",
     ],
     checks: &[
         "No error is raised: the request finishes with wrong KV, and only its text is wrong. Compare \
@@ -29,6 +30,9 @@ pub(super) const MISSING: Explanation = Explanation {
         ("transfer_completion", "any_part"),
         ("transfer_completion", "last_part_seen"),
         ("lock_on_match", "none"),
+        ("rows", "virtual_as_local"),
+        ("draft_rows", "by_target_list"),
+        ("replicated_pool", "rows_and_one_page"),
     ],
 };
 
@@ -40,6 +44,8 @@ pub(super) const SHIFTED: Explanation = Explanation {
         "The destination index is computed from the chunk's start instead of the request's.",
         "Whatever makes decode use rows that were never filled for the request or were filled by \
          another: where prompts share text, an old row can hold one of its own tokens by chance.",
+        "Source and destination pages are paired as they stand, without laying rows out for each \
+         rank.",
     ],
     checks: &[
         "Evidence names the position that the row holds. Its distance to the right one is the error \
@@ -56,6 +62,9 @@ pub(super) const SHIFTED: Explanation = Explanation {
         ("packing", "buffer_checked"),
         ("release_on_abort", "at_once"),
         ("release_on_abort", "timeout"),
+        ("relayout", "none"),
+        ("rows", "virtual_as_local"),
+        ("draft_rows", "by_target_list"),
     ],
 };
 
@@ -70,6 +79,7 @@ pub(super) const FOREIGN: Explanation = Explanation {
          before they were sent.",
         "A matched page was evicted and handed out again before its request used it.",
         "A later copy for another request lands where this one went on without waiting for its own.",
+        "Prefill sent what a wrong hit brought (cache.wrong_hit).",
     ],
     checks: &[
         "Evidence names whose token the row holds: look at what that request was doing when it was \
@@ -91,6 +101,9 @@ pub(super) const FOREIGN: Explanation = Explanation {
         ("early_send", "launched"),
         ("early_send", "settled_rest_dropped"),
         ("source_offset", "pages_of_chunk"),
+        ("rows", "virtual_as_local"),
+        ("cache_key", "without_namespace"),
+        ("chunk_hash", "own_tokens"),
     ],
 };
 
@@ -113,6 +126,8 @@ pub(super) const OUTSIDE: Explanation = Explanation {
     causes: &[
         "The pages were given back, or to another request, while the copy was on its way.",
         "A virtual row was used as a row of one rank's memory, without dividing by N.",
+        "A pool that is replicated on every rank counts its padding page once, not once a rank, and \
+         ends inside its highest page.",
     ],
     checks: &[
         "Evidence names the page's owner when the copy landed. A free page points at an early \
@@ -127,6 +142,9 @@ pub(super) const OUTSIDE: Explanation = Explanation {
         ("transfer_completion", "any_part"),
         ("transfer_completion", "last_part_seen"),
         ("lock_on_match", "none"),
+        ("rows", "virtual_as_local"),
+        ("draft_rows", "by_target_list"),
+        ("replicated_pool", "rows_and_one_page"),
     ],
 };
 
@@ -135,8 +153,8 @@ pub(super) const UNWRITTEN: Explanation = Explanation {
     causes: &[
         "The cached prefix is taken from what has been launched: under overlap the tree already \
          lists pages whose step is still running.",
-        "The rows of the source are wrong themselves: an earlier hit handed on pages that do not \
-         hold what their key says.",
+        "The request's table was pointed at pages of another text, as if they were duplicates of its \
+         own.",
     ],
     checks: &[
         "Make the sender wait for an event that the computing stream records behind the step, or \
@@ -172,7 +190,8 @@ pub(super) const WRONG_HIT: Explanation = Explanation {
          handed on to every request that shares its prefix.",
         "A page went into the tree before its last row was stored: the committed length is one less \
          than the sequence's.",
-        "The key leaves out the adapter or salt, or hashes less than the whole prefix.",
+        "The key leaves out the adapter or salt, or hashes less than the whole prefix: a chunk's own \
+         tokens, or the first physical page of a virtual one.",
     ],
     checks: &[
         "Look for the first placed.* finding of a request with the same prefix: this code is \
@@ -194,5 +213,8 @@ pub(super) const WRONG_HIT: Explanation = Explanation {
         ("packing", "buffer_checked"),
         ("release_on_abort", "at_once"),
         ("release_on_abort", "timeout"),
+        ("cache_key", "without_namespace"),
+        ("cache_hash_unit", "physical_page"),
+        ("chunk_hash", "own_tokens"),
     ],
 };

@@ -20,6 +20,6 @@ pub(super) fn named(search: Search) -> Scenario {
     }
     let findings = &search.run().findings;
     let findings = findings.iter().map(|(code, kept)| (code, Bound::Exactly(kept.count)));
-    let expect = Some(Expect { findings: findings.collect(), marks: Vec::new() });
+    let expect = Some(Expect { findings: findings.collect(), ..Expect::default() });
     Scenario { title, expect, ..search.into_best() }
 }

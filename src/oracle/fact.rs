@@ -279,4 +279,23 @@ pub enum Fact<'a> {
         /// Locked cached pages, by the cache.
         protected: Pages,
     },
+    /// A page is about to go back for the sake of its rows from `start` on.
+    FreedPart {
+        /// Whose.
+        server: Server,
+        /// By whom.
+        request: RequestId,
+        /// The page.
+        page: PageId,
+        /// The first row, over all ranks.
+        start: u32,
+    },
+    /// The draft rows of a copy are about to be written, just before the copy lands. Their pages are
+    /// those of V rows.
+    DraftLanded {
+        /// Which.
+        part: Part,
+        /// What is written.
+        writes: Writes<'a>,
+    },
 }

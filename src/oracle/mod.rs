@@ -33,6 +33,10 @@ pub struct Terms {
     pub prefill_pages: u32,
     /// Virtual pages of each decode pool.
     pub decode_pages: u32,
+    /// Whether every decode rank keeps draft KV, and in how many rows.
+    pub draft_rows: Option<u32>,
+    /// Rows of each decode rank behind its last page.
+    pub leftover_rows: u32,
     /// Tokens that decode keeps back for each request.
     pub reserved_tokens: u32,
     /// Whether prefill may be asked to compute the output again.
@@ -62,6 +66,9 @@ struct InFlight {
     target_pages: Vec<PageId>,
     /// Whether a source page was found to be given back.
     source_gone: bool,
+    /// A draft row that it wrote where its request has none, and how many it wrote twice.
+    draft_outside: Option<String>,
+    draft_twice: u64,
 }
 
 /// The source pages of one piece, with their epochs when it was queued.
@@ -118,7 +125,11 @@ impl Oracle {
         };
         Oracle {
             terms,
-            stripes: Stripes { page: terms.page_size, ranks: terms.ranks },
+            stripes: Stripes {
+                page: terms.page_size,
+                ranks: terms.ranks,
+                draft: terms.draft_rows.is_some(),
+            },
             ledgers: servers.into_iter().map(ledger).collect(),
             requests: BTreeMap::new(),
             copies: BTreeMap::new(),
@@ -163,6 +174,10 @@ impl Oracle {
             }
             Fact::Retracted { request } => self.known(request).transfer = None,
             Fact::Ended { request, outcome } => self.ended(request, outcome),
+            Fact::FreedPart { server, request, page, start } => {
+                self.freed_part(tick, server, request, page, start);
+            }
+            Fact::DraftLanded { part, writes } => self.draft_landed(part, writes.0, memory),
             Fact::Books { server, free, evictable, protected } => {
                 self.chances.add(Chance::Checks, 1);
                 let violation = self.ledger(server).books(free, evictable, protected);
@@ -265,9 +280,11 @@ impl Oracle {
             + u64::from(self.terms.reserved_tokens);
         let at_end = u64::from(self.stripes.pages(stored)) * positions;
         let computed = if self.terms.sends_again { stored } else { prompt };
-        at_start.max(at_end) <= u64::from(self.terms.decode_pages) * positions
-            && u64::from(computed.0)
-                <= u64::from(self.terms.prefill_pages) * u64::from(self.terms.page_size)
+        // A page is whole on every rank, or it is none.
+        let page = u64::from(self.terms.page_size);
+        let rows = u64::from(self.terms.decode_pages) * page + u64::from(self.terms.leftover_rows);
+        at_start.max(at_end) <= rows / page * positions
+            && u64::from(computed.0) <= u64::from(self.terms.prefill_pages) * page
     }
 
     fn arrived(
@@ -314,16 +331,22 @@ impl Oracle {
     ) {
         self.chances.add(Chance::Hits, 1);
         let stripes = match server.side {
-            Side::Prefill => Stripes { ranks: 1, ..self.stripes },
+            Side::Prefill => Stripes { ranks: 1, draft: false, ..self.stripes },
             Side::Decode => self.stripes,
         };
         let text = Rc::clone(&self.known(request).text);
         let whole = Tokens(Pages::of(pages).0 * stripes.page_positions());
         // Content alone counts here, so everything counts as matched.
         let content = Transfer::new(stripes, Rc::clone(&text), whole, whole, whole);
-        let verdict = content.judge(pages, memory, Tokens(0), whole.min(text.len()));
+        let end = whole.min(text.len());
+        let target = content.judge(pages, memory, Tokens(0), end);
+        let drafts = content.judge_drafts(pages, memory, Tokens(0), end);
+        let right =
+            |verdict: &Verdict| *verdict == Verdict { rows: verdict.rows, ..Verdict::default() };
+        let wrong = drafts.into_iter().map(|(_, draft)| draft).find(|draft| !right(draft));
+        let verdict = if right(&target) { wrong.unwrap_or(target) } else { target };
         let longer = whole > text.len();
-        if longer || verdict != (Verdict { rows: verdict.rows, ..Verdict::default() }) {
+        if longer || !right(&verdict) {
             let wrong = verdict.missing.rows + verdict.shifted.rows + verdict.foreign.rows;
             let first = verdict
                 .by_code()
@@ -342,8 +365,10 @@ impl Oracle {
             };
             let expected = format!("{whole} tokens that are the request's own");
             self.find(tick, Code::CacheWrongHit, Some(request), None, &expected, &found);
-            if server.side == Side::Decode {
-                self.wrong_match(request);
+            match server.side {
+                Side::Decode => self.wrong_match(request),
+                // Prefill looks a prompt up for a transfer that decode has reserved.
+                Side::Prefill => self.transfer(request).source_right = false,
             }
         }
     }
@@ -356,7 +381,7 @@ impl Oracle {
         let transfer = known.transfer.get_or_insert_with(|| {
             Transfer::new(stripes, Rc::clone(&known.text), none, none, none)
         });
-        transfer.match_right = false;
+        transfer.trust_match(false);
     }
 
     fn reserved(
@@ -374,7 +399,7 @@ impl Oracle {
         let match_right = known.transfer.take().is_none_or(|hit| hit.match_right);
         let text = Rc::clone(&known.text);
         let mut transfer = Transfer::new(stripes, text, length, prefix, matched);
-        transfer.match_right = match_right;
+        transfer.trust_match(match_right);
         transfer.attempt = attempt;
         known.transfer = Some(transfer);
         let needed = stripes.pages(room) - matched.0 / stripes.page_positions();
@@ -425,6 +450,21 @@ impl Oracle {
         self.report(tick, request, None, violations);
     }
 
+    fn freed_part(
+        &mut self,
+        tick: Tick,
+        server: Server,
+        request: RequestId,
+        page: PageId,
+        start: u32,
+    ) {
+        if start > 0 {
+            let found = format!("its rows from {start} on, while those before are still used");
+            let expected = format!("page {page} of {server} given back as a whole");
+            self.find(tick, Code::PageFreedPart, Some(request), None, &expected, &found);
+        }
+    }
+
     fn queued(
         &mut self,
         part: Part,
@@ -439,7 +479,14 @@ impl Oracle {
         self.sources.entry(key).or_insert_with(new).parts_left += 1;
         self.ledger(target).copy_queued(target_pages);
         let target_pages = target_pages.to_vec();
-        let copy = InFlight { source, target, target_pages, source_gone: false };
+        let copy = InFlight {
+            source,
+            target,
+            target_pages,
+            source_gone: false,
+            draft_outside: None,
+            draft_twice: 0,
+        };
         self.copies.insert(part, copy);
         if let Some(transfer) = Known::transfer_of(&mut self.requests, part) {
             transfer.copies_queued += 1;
@@ -468,8 +515,20 @@ impl Oracle {
     fn read(&mut self, tick: Tick, part: Part, writes: &[Write]) {
         self.chances.add(Chance::Read, 1);
         self.check_source(tick, part);
+        let ledger = &self.ledgers[&self.copies[&part].target];
         let Some(transfer) = Known::transfer_of(&mut self.requests, part) else { return };
-        let wrong = writes.iter().find(|write| !transfer.owns_content(write));
+        // What a wrong hit brought was written, though for another text; and what lies behind the
+        // last position means nothing.
+        let unwritten = |write: &&Write| {
+            let judged = match ledger.owner(write.page) {
+                Owner::Request(owner, ordinal) if owner == part.request => {
+                    transfer.before_end(part.rank, ordinal.0, write)
+                }
+                _ => Some(**write),
+            };
+            judged.is_some_and(|write| !transfer.owns_content(&write)) && transfer.source_right
+        };
+        let wrong = writes.iter().find(unwritten);
         if let Some(write) = wrong {
             let found = describe(write.content.map(|(stamp, _)| stamp));
             let expected = format!("piece {} written before it is read", part.piece);
@@ -493,7 +552,7 @@ impl Oracle {
         let ledger = self.ledgers.get_mut(&copy.target).expect("facts name known servers");
         ledger.copy_landed(&copy.target_pages);
         let mut transfer = Known::transfer_of(&mut self.requests, part);
-        let (mut outside, mut twice) = (None, 0);
+        let (mut outside, mut twice) = (None, copy.draft_twice);
         for write in writes {
             match (ledger.owner(write.page), &mut transfer) {
                 (Owner::Request(owner, ordinal), Some(transfer)) if owner == part.request => {
@@ -507,14 +566,42 @@ impl Oracle {
             transfer.copies_landed += 1;
         }
         let (request, rank) = (Some(part.request), Some(part.rank));
-        if let Some((page, owner)) = outside {
-            let found = format!("rows of page {page}, owned by {owner:?}");
+        let outside = outside.map(|(page, owner)| rows_of_another(page, owner));
+        if let Some(found) = outside.or(copy.draft_outside) {
             let expected = "only rows of the request's own pages written";
             self.find(tick, Code::PlacedOutside, request, rank, expected, &found);
         }
         if twice > 0 {
             let found = format!("{twice} rows of piece {} written over with others", part.piece);
             self.find(tick, Code::PlacedTwice, request, rank, "every row written once", &found);
+        }
+    }
+
+    /// Takes note of a copy's draft rows. What is wrong with them is reported when it has landed.
+    fn draft_landed(&mut self, part: Part, writes: &[Write], memory: &[Memory]) {
+        let page_rows = self.stripes.page_positions();
+        let rows = self.terms.draft_rows.unwrap_or(0);
+        let copy = self.copies.get_mut(&part).expect("draft rows land before their copy");
+        let ledger = &self.ledgers[&copy.target];
+        let mut transfer = Known::transfer_of(&mut self.requests, part);
+        for write in writes {
+            let first = write.page.0 * page_rows + write.start;
+            let inside = rows.saturating_sub(first).min(write.len);
+            if inside < write.len {
+                let found = format!("draft row {} of {rows}", first + write.len - 1);
+                copy.draft_outside.get_or_insert(found);
+            }
+            match (ledger.owner(write.page), &mut transfer) {
+                _ if inside == 0 => {}
+                (Owner::Request(owner, ordinal), Some(transfer)) if owner == part.request => {
+                    let write = Write { len: inside, ..*write };
+                    copy.draft_twice += transfer.wrote_draft(part.rank, ordinal.0, &write, memory);
+                }
+                (owner, _) => {
+                    let found = || format!("draft {}", rows_of_another(write.page, owner));
+                    copy.draft_outside.get_or_insert_with(found);
+                }
+            }
         }
     }
 
@@ -536,6 +623,8 @@ impl Oracle {
         self.rows_judged += sent.rows;
         self.placed(tick, request, &of_prefix, "of the prefix at activation");
         self.placed(tick, request, &sent, "sent, at activation");
+        let drafts = self.transfer(request).judge_drafts(table, memory, Tokens(0), length);
+        self.placed_draft(tick, request, &drafts, "at activation");
     }
 
     fn finished(
@@ -551,11 +640,40 @@ impl Oracle {
         let length = transfer.length;
         transfer.wrote_positions(length, stored);
         let verdict = transfer.judge(table, memory, Tokens(0), stored);
+        let drafts = transfer.judge_drafts(table, memory, Tokens(0), stored);
         self.placed(tick, request, &verdict, "at the end of the output");
+        self.placed_draft(tick, request, &drafts, "at the end of the output");
     }
 
     /// Reports a verdict, each code once a transfer.
     fn placed(&mut self, tick: Tick, request: RequestId, verdict: &Verdict, when: &str) {
+        let ranks = self.terms.ranks;
+        let owner = |position: Tokens| Rank(position.0 % ranks);
+        self.placed_on(tick, request, verdict, when, owner);
+    }
+
+    /// The same for the draft KV of each rank.
+    fn placed_draft(
+        &mut self,
+        tick: Tick,
+        request: RequestId,
+        drafts: &[(Rank, Verdict)],
+        when: &str,
+    ) {
+        let when = format!("of the draft KV {when}");
+        for (rank, verdict) in drafts {
+            self.placed_on(tick, request, verdict, &when, |_| *rank);
+        }
+    }
+
+    fn placed_on(
+        &mut self,
+        tick: Tick,
+        request: RequestId,
+        verdict: &Verdict,
+        when: &str,
+        rank: impl Fn(Tokens) -> Rank,
+    ) {
         for (code, wrong) in verdict.by_code() {
             let Some((position, held)) = wrong.first else {
                 continue;
@@ -564,7 +682,7 @@ impl Oracle {
             if !self.known(request).told.insert((attempt, code)) {
                 continue;
             }
-            let rank = Rank(position.0 % self.terms.ranks);
+            let rank = rank(position);
             let expected = format!("position {position} in its row");
             let found =
                 format!("{} there; {} of {} rows {when}", describe(held), wrong.rows, verdict.rows);
@@ -577,6 +695,10 @@ impl Oracle {
         // Copies may still be on their way; they find no transfer and so count as outside.
         self.known(request).transfer = None;
     }
+}
+
+fn rows_of_another(page: PageId, owner: Owner) -> String {
+    format!("rows of page {page}, owned by {owner:?}")
 }
 
 fn describe(held: Option<crate::pool::memory::Stamp>) -> String {

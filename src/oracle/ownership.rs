@@ -16,6 +16,8 @@ pub(super) enum Owner {
     Request(RequestId, Pages),
     /// The prefix cache.
     Cache,
+    /// Nobody: the pool has no such page.
+    Beyond,
 }
 
 impl Owner {
@@ -23,7 +25,7 @@ impl Owner {
         match (self, holder) {
             (Owner::Request(owner, _), Holder::Request(request)) => owner == request,
             (Owner::Cache, Holder::Cache) => true,
-            (Owner::Free | Owner::Request(..) | Owner::Cache, _) => false,
+            (Owner::Free | Owner::Request(..) | Owner::Cache | Owner::Beyond, _) => false,
         }
     }
 }
@@ -70,7 +72,7 @@ impl Ledger {
     }
 
     pub(super) fn owner(&self, page: PageId) -> Owner {
-        self.lines[page.index()].owner
+        self.lines.get(page.index()).map_or(Owner::Beyond, |line| line.owner)
     }
 
     fn epoch(&self, page: PageId) -> u32 {
@@ -82,12 +84,12 @@ impl Ledger {
         match line.owner {
             Owner::Free => self.free -= 1,
             Owner::Cache => self.cached -= 1,
-            Owner::Request(..) => {}
+            Owner::Request(..) | Owner::Beyond => {}
         }
         match owner {
             Owner::Free => self.free += 1,
             Owner::Cache => self.cached += 1,
-            Owner::Request(..) => {}
+            Owner::Request(..) | Owner::Beyond => {}
         }
         line.owner = owner;
     }
@@ -162,16 +164,20 @@ impl Ledger {
 
     pub(super) fn copy_queued(&mut self, pages: &[PageId]) {
         for page in pages {
-            self.lines[page.index()].inbound += 1;
+            if let Some(line) = self.lines.get_mut(page.index()) {
+                line.inbound += 1;
+            }
         }
     }
 
-    /// A piece of `pages` begins to be sent; returns them with their epochs.
+    /// A piece of `pages` begins to be sent; returns them with their epochs. Page 0 is nobody's and
+    /// never given back.
     pub(super) fn piece_queued(&mut self, pages: &[PageId]) -> Vec<(PageId, u32)> {
-        for page in pages {
+        let pages: Vec<PageId> = pages.iter().copied().filter(|page| page.0 > 0).collect();
+        for page in &pages {
             self.lines[page.index()].outbound += 1;
         }
-        pages.iter().map(|&page| (page, self.epoch(page))).collect()
+        pages.into_iter().map(|page| (page, self.epoch(page))).collect()
     }
 
     /// A piece has landed on every rank.
@@ -185,7 +191,7 @@ impl Ledger {
     /// since, and not somebody else's.
     pub(super) fn still_sends(&self, page: PageId, epoch: u32, request: RequestId) -> bool {
         let owned = match self.owner(page) {
-            Owner::Free => false,
+            Owner::Free | Owner::Beyond => false,
             Owner::Cache => true,
             Owner::Request(owner, _) => owner == request,
         };
@@ -194,7 +200,9 @@ impl Ledger {
 
     pub(super) fn copy_landed(&mut self, pages: &[PageId]) {
         for page in pages {
-            self.lines[page.index()].inbound -= 1;
+            if let Some(line) = self.lines.get_mut(page.index()) {
+                line.inbound -= 1;
+            }
         }
     }
 
@@ -248,7 +256,7 @@ impl Ledger {
     pub(super) fn held(&self) -> impl Iterator<Item = (PageId, RequestId)> {
         (0..).zip(&self.lines).filter_map(|(page, line)| match line.owner {
             Owner::Request(request, _) => Some((PageId(page), request)),
-            Owner::Free | Owner::Cache => None,
+            Owner::Free | Owner::Cache | Owner::Beyond => None,
         })
     }
 }
@@ -256,6 +264,7 @@ impl Ledger {
 fn describe(owner: Owner) -> String {
     match owner {
         Owner::Free => "nobody".to_owned(),
+        Owner::Beyond => "no pool".to_owned(),
         Owner::Request(request, _) => format!("request {request}"),
         Owner::Cache => "the cache".to_owned(),
     }
@@ -302,6 +311,17 @@ mod tests {
         ledger.take(PAGE, B, Pages(0));
         ledger.copy_queued(&[PAGE]);
         assert_eq!(codes(ledger.free(PAGE, Holder::Request(B))), [Code::PageFreedInFlight]);
+    }
+
+    #[test]
+    fn a_copy_to_a_page_that_the_pool_lacks_is_to_nobody_s() {
+        let mut ledger = Ledger::new(Pages(2));
+        let pages = [PAGE, PageId(3)];
+        ledger.copy_queued(&pages);
+        assert_eq!(ledger.owner(PageId(2)), Owner::Free);
+        assert_eq!(ledger.owner(PageId(3)), Owner::Beyond);
+        ledger.copy_landed(&pages);
+        assert_eq!(codes(ledger.free(PAGE, Holder::Cache)), [Code::PageFreedTwice]);
     }
 
     #[test]

@@ -3,7 +3,8 @@
 //! The definition, in the oracle's own words: position p of a sequence is rank p mod N's row number
 //! p div N, which is row (p div N) mod P of the page at ordinal (p div N) div P of the request's
 //! table. A row is right when it holds the KV of its position's token, and, beyond the cache's own
-//! match, when it was written for this request.
+//! match, when it was written for this request. In draft KV, every rank keeps position p in row p mod V
+//! of the page at ordinal p div V, with V = P·N.
 //!
 //! [`Transfer::judge`] works by extents; [`Transfer::fate`] is the same for one row, and a test holds
 //! one against the other.
@@ -23,9 +24,21 @@ pub(super) struct Stripes {
     pub(super) page: u32,
     /// Number of ranks.
     pub(super) ranks: u32,
+    /// Whether every rank also keeps draft KV.
+    pub(super) draft: bool,
 }
 
 impl Stripes {
+    /// A rank's draft KV: all positions, one after the other, in pages of as many rows.
+    fn of_draft(self) -> Stripes {
+        Stripes { page: self.page_positions(), ranks: 1, draft: false }
+    }
+
+    /// How many ranks keep draft KV.
+    fn drafts(self) -> usize {
+        if self.draft { self.ranks as usize } else { 0 }
+    }
+
     /// Positions of a page over all ranks.
     pub(super) fn page_positions(self) -> u32 {
         self.page * self.ranks
@@ -140,11 +153,15 @@ pub(super) struct Transfer {
     pub(super) matched: Tokens,
     /// Whether the cache's own pages held what their key says when they were matched.
     pub(super) match_right: bool,
+    /// Whether a prefill match held what its key says when it was made.
+    pub(super) source_right: bool,
     pub(super) copies_queued: u32,
     pub(super) copies_landed: u32,
     pub(super) last_queued: bool,
     stripes: Stripes,
     written: Vec<Spans>,
+    /// The same transfer as each rank's draft KV sees it.
+    drafts: Vec<Transfer>,
 }
 
 impl Transfer {
@@ -155,19 +172,56 @@ impl Transfer {
         prefix: Tokens,
         matched: Tokens,
     ) -> Transfer {
+        let draft = || Transfer::new(stripes.of_draft(), Rc::clone(&text), length, prefix, matched);
         Transfer {
+            drafts: std::iter::repeat_with(draft).take(stripes.drafts()).collect(),
             attempt: 0,
             text,
             length,
             prefix,
             matched,
             match_right: true,
+            source_right: true,
             copies_queued: 0,
             copies_landed: 0,
             last_queued: false,
             stripes,
             written: vec![Spans::default(); stripes.ranks as usize],
         }
+    }
+
+    /// Notes whether the cache's own pages held what their key says.
+    pub(super) fn trust_match(&mut self, right: bool) {
+        self.match_right = right;
+        for draft in &mut self.drafts {
+            draft.match_right = right;
+        }
+    }
+
+    /// Notes draft rows as [`Transfer::wrote`] does others.
+    pub(super) fn wrote_draft(
+        &mut self,
+        rank: Rank,
+        ordinal: u32,
+        write: &Write,
+        memory: &[Memory],
+    ) -> u64 {
+        let memory = &memory[self.written.len() + rank.index()];
+        self.drafts[rank.index()].wrote(Rank(0), ordinal, write, memory)
+    }
+
+    /// Judges positions `from..to` in the draft KV of each rank, whose memory stands behind the others
+    /// in `memory`. None without draft KV.
+    pub(super) fn judge_drafts(
+        &self,
+        table: &[PageId],
+        memory: &[Memory],
+        from: Tokens,
+        to: Tokens,
+    ) -> Vec<(Rank, Verdict)> {
+        let memory = memory.get(self.written.len()..).unwrap_or_default();
+        let ranks = (0..).map(Rank).zip(self.drafts.iter().zip(memory.chunks(1)));
+        ranks.map(|(rank, (draft, memory))| (rank, draft.judge(table, memory, from, to))).collect()
     }
 
     /// Notes that `len` rows from `start` on of the page at `ordinal` were written on `rank`. Returns
@@ -204,6 +258,18 @@ impl Transfer {
                 spans.add(local(from), local(to));
             }
         }
+        for draft in &mut self.drafts {
+            draft.wrote_positions(from, to);
+        }
+    }
+
+    /// The rows of `write`, in the page at `ordinal` on `rank`, that store positions before the end;
+    /// `None` if there is none.
+    pub(super) fn before_end(&self, rank: Rank, ordinal: u32, write: &Write) -> Option<Write> {
+        let Stripes { page, ranks, .. } = self.stripes;
+        let rows = self.length.0.saturating_sub(rank.0).div_ceil(ranks);
+        let len = rows.saturating_sub(ordinal * page + write.start).min(write.len);
+        (len > 0).then_some(Write { len, ..*write })
     }
 
     /// Whether what a copy read is KV of this request's tokens throughout.
@@ -235,8 +301,8 @@ impl Transfer {
         }
     }
 
-    /// Judges positions `from..to` of the sequence stored in `table`, `memory` being that of each
-    /// rank. A page that the table lacks holds nothing.
+    /// Judges positions `from..to` of the sequence stored in `table`, `memory` beginning with that of
+    /// each rank. A page that the table lacks holds nothing.
     pub(super) fn judge(
         &self,
         table: &[PageId],
@@ -248,7 +314,7 @@ impl Transfer {
         let ordinals = from.0 / self.stripes.page_positions()..self.stripes.pages(to);
         for ordinal in ordinals {
             let page = table.get(ordinal as usize).copied();
-            for (rank, memory) in (0..).zip(memory) {
+            for (rank, memory) in (0..self.stripes.ranks).zip(memory) {
                 let extents = page.map_or(&[][..], |page| memory.page(page));
                 self.judge_page(extents, Rank(rank), ordinal, from, to, &mut verdict);
             }
@@ -266,7 +332,7 @@ impl Transfer {
         to: Tokens,
         verdict: &mut Verdict,
     ) {
-        let Stripes { page, ranks } = self.stripes;
+        let Stripes { page, ranks, .. } = self.stripes;
         let first = ordinal * page;
         let position = |offset: u32| Tokens((first + offset) * ranks + rank.0);
         let offset_of = |at: Tokens| {
@@ -341,7 +407,7 @@ mod tests {
         #[test]
         fn the_definition_agrees_with_the_layout(page in 1u32..9, ranks in 1u32..9, p in 0u32..400) {
             let layout = Layout::striped(page, ranks).unwrap();
-            let stripes = Stripes { page, ranks };
+            let stripes = Stripes { page, ranks, draft: false };
             prop_assert_eq!(layout.owner(Tokens(p)).0, p % ranks);
             prop_assert_eq!(layout.local_index(Tokens(p)), p / ranks);
             prop_assert_eq!(layout.pages_needed(Tokens(p)).0, stripes.pages(Tokens(p)));
@@ -362,7 +428,7 @@ mod tests {
                 0,
                 (0..).zip(&runs).map(|(id, &len)| Run::whole(ContentId(id), Tokens(len))),
             ));
-            let stripes = Stripes { page, ranks };
+            let stripes = Stripes { page, ranks, draft: false };
             let (length, v) = (text.len(), page * ranks);
             let table: Vec<PageId> = (1..4).map(PageId).collect();
             let length = length.min(Tokens(v * 3));
@@ -421,7 +487,7 @@ mod tests {
     fn one_flipped_stamp_is_found() {
         let mut chains = Chains::default();
         let text = Rc::new(chains.sequence(0, [Run::whole(ContentId(1), Tokens(16))]));
-        let stripes = Stripes { page: 4, ranks: 2 };
+        let stripes = Stripes { page: 4, ranks: 2, draft: false };
         let none = Tokens(0);
         let mut transfer = Transfer::new(stripes, Rc::clone(&text), Tokens(16), none, none);
         let mut memory = vec![Memory::new(2), Memory::new(2)];

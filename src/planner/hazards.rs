@@ -210,3 +210,36 @@ fn a_padded_prefix_past_the_end_is_refused_by_one_revision_and_empty_in_the_othe
     assert_eq!(empty.target.dst, Vec::<Row>::new());
     assert_eq!(empty.draft, Some(RowPairs::default()));
 }
+
+#[test]
+fn h02_pages_paired_without_the_relayout_put_every_rank_s_rows_side_by_side() {
+    let untranslated = |tokens: i64, src: &[u32], dst: &[u32]| {
+        let src: Vec<PageId> = src.iter().copied().map(PageId).collect();
+        let dst: Vec<PageId> = dst.iter().copied().map(PageId).collect();
+        let piece = Piece {
+            src_page_offset: Pages(0),
+            decode_prefix_len: Tokens(0),
+            num_kv_tokens: Some(tokens),
+        };
+        let layout = Layout::striped(2, 2).unwrap();
+        let input = PlanInput::new(layout, Rank(1), piece, &src, &dst).unwrap();
+        pairs(&untranslated::page_by_page(&input).expand())
+    };
+    // Right for rank 1: 7 to 10 and 3 to 11. The second source page finds no destination page.
+    assert_eq!(untranslated(4, &[3, 1], &[5]), [(6, 10), (7, 11)]);
+    // Right for rank 1: 7 to 10. The lists are equally long, and nothing is dropped.
+    assert_eq!(untranslated(2, &[3], &[5]), [(6, 10), (7, 11)]);
+    assert_eq!(untranslated(1, &[3], &[5]), [(6, 10)]);
+    assert_eq!(untranslated(-3, &[3], &[5]), []);
+}
+
+#[test]
+fn h17_a_virtual_row_is_local_only_by_its_number() {
+    // Page 5 of 2 ranks and 2 rows begins at virtual row 20, which is local row 10 of rank 0.
+    let layout = Layout::striped(2, 2).unwrap();
+    let run = Run { src: Row(8), src_step: 2, dst: Row(10), len: 2 };
+    let plan = RunPlan { runs: vec![run] };
+    let rows = |rank| pairs(&untranslated::virtual_rows(&plan, layout, Rank(rank)).expand());
+    assert_eq!(rows(0), [(8, 20), (10, 22)]);
+    assert_eq!(rows(1), [(8, 21), (10, 23)]);
+}

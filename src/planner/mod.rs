@@ -23,6 +23,7 @@ pub mod pairing;
 mod plan;
 mod refusal;
 mod share;
+pub mod untranslated;
 
 #[cfg(test)]
 mod hazards;

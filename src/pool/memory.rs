@@ -4,8 +4,10 @@
 //! not its rows. Giving a page back does not clear it: a stale row keeps its old stamp, as real
 //! memory does.
 
+use std::cmp::Ordering;
+
 use crate::prompt::{ChainId, Sequence};
-use crate::units::{PageId, RequestId, Tick, Tokens};
+use crate::units::{PageId, PageSize, Pages, RequestId, Tick, Tokens};
 
 /// What one row holds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -81,20 +83,30 @@ impl Extent {
     }
 }
 
-/// The rows of one pool on one rank. Page 0 exists, too: the planner may be told to write there.
+/// The rows of one pool on one rank. Page 0 exists, too: the planner may be told to write there. What
+/// lies behind the end holds nothing, and writing there does nothing.
 pub struct Memory {
     pages: Vec<Vec<Extent>>,
+    /// Rows of the last page.
+    last_rows: u32,
 }
 
 impl Memory {
     /// Memory of pages 0..=`pages`, with nothing written.
     pub fn new(pages: u32) -> Memory {
-        Memory { pages: vec![Vec::new(); pages as usize + 1] }
+        Memory { pages: vec![Vec::new(); pages as usize + 1], last_rows: u32::MAX }
+    }
+
+    /// Memory of `rows` rows in pages of `page` rows, the last of which can be cut off.
+    pub fn of_rows(page: PageSize, rows: u32) -> Memory {
+        let pages = Tokens(rows).pages_ceil(page);
+        let before_last = pages.saturating_sub(Pages(1)).tokens(page);
+        Memory { pages: vec![Vec::new(); pages.index()], last_rows: rows - before_last.0 }
     }
 
     /// The written rows of `page`, in order.
     pub fn page(&self, page: PageId) -> &[Extent] {
-        &self.pages[page.index()]
+        self.pages.get(page.index()).map_or(&[], Vec::as_slice)
     }
 
     /// What the row at `offset` of `page` holds; `None` if it was never written.
@@ -106,6 +118,8 @@ impl Memory {
 
     /// Writes the rows of `new` in `page`, over whatever they held.
     pub fn write(&mut self, page: PageId, new: Extent) {
+        let rows = self.rows_of(page);
+        let Some(new) = new.within(0, rows) else { return };
         let extents = &mut self.pages[page.index()];
         let (start, end) = (new.start, new.end());
         // The two usual cases: a page written from its start, and rows added behind the last.
@@ -134,7 +148,18 @@ impl Memory {
 
     /// Makes `len` rows from `start` on as if never written.
     pub fn erase(&mut self, page: PageId, start: u32, len: u32) {
-        Self::clear_rows(&mut self.pages[page.index()], start, start + len);
+        if let Some(extents) = self.pages.get_mut(page.index()) {
+            Self::clear_rows(extents, start, start + len);
+        }
+    }
+
+    /// How far `page` reaches before the memory ends: 0 behind it.
+    fn rows_of(&self, page: PageId) -> u32 {
+        match (page.index() + 1).cmp(&self.pages.len()) {
+            Ordering::Less => u32::MAX,
+            Ordering::Equal => self.last_rows,
+            Ordering::Greater => 0,
+        }
     }
 
     /// Removes rows `start..end` and says where an extent of them would be inserted.
@@ -203,6 +228,20 @@ mod tests {
                 prop_assert!(extents.iter().all(|extent| extent.len > 0));
             }
         }
+    }
+
+    #[test]
+    fn memory_ends_behind_its_last_row() {
+        // 4 pages of 64 rows and the first 16 of a fifth.
+        let mut memory = Memory::of_rows(PageSize::new(64).unwrap(), 272);
+        for page in [3, 4, 5] {
+            memory.write(PageId(page), extent(10, 20, 0, 100, 1));
+            memory.erase(PageId(page), 12, 1);
+        }
+        assert_eq!(memory.page(PageId(3)), [extent(10, 2, 0, 100, 1), extent(13, 17, 0, 103, 1)]);
+        assert_eq!(memory.page(PageId(4)), [extent(10, 2, 0, 100, 1), extent(13, 3, 0, 103, 1)]);
+        assert_eq!(memory.page(PageId(5)), []);
+        assert_eq!(Memory::of_rows(PageSize::new(64).unwrap(), 0).page(PageId(0)), []);
     }
 
     #[test]

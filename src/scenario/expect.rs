@@ -2,11 +2,12 @@
 
 use std::fmt;
 
+use super::validate::Invalid;
 use super::{Bound, Expect};
 use crate::finding::{Code, Mark, Named, Run};
 
 /// An expectation that a run does not meet.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Unmet {
     /// Another number of findings.
     Findings {
@@ -19,6 +20,8 @@ pub enum Unmet {
     },
     /// A code path that was not reached.
     Mark(Mark),
+    /// A scenario that was not refused for this field.
+    Valid(String),
 }
 
 impl fmt::Display for Unmet {
@@ -30,6 +33,7 @@ impl fmt::Display for Unmet {
             Unmet::Mark(mark) => {
                 write!(f, "mark {}: expected to be reached, was not", mark.name())
             }
+            Unmet::Valid(field) => write!(f, "{field}: expected to be refused, was not"),
         }
     }
 }
@@ -50,6 +54,16 @@ impl fmt::Display for Bound {
             Bound::Exactly(number) => write!(f, "{number}"),
             Bound::AtLeast(number) => write!(f, ">={number}"),
         }
+    }
+}
+
+/// Whether a scenario that must be refused for `field` is not, by its `verdict`. One that is refused
+/// for another field is an error, as it would be without an expectation.
+pub fn not_refused(field: &str, verdict: Result<(), Invalid>) -> Result<Option<Unmet>, Invalid> {
+    match verdict {
+        Ok(()) => Ok(Some(Unmet::Valid(field.to_owned()))),
+        Err(invalid) if invalid.path == field => Ok(None),
+        Err(invalid) => Err(invalid),
     }
 }
 
@@ -93,7 +107,8 @@ mod tests {
     }
 
     fn expect(findings: &[(Code, Bound)], marks: &[Mark]) -> Expect {
-        Expect { findings: findings.iter().copied().collect(), marks: marks.to_vec() }
+        let findings = findings.iter().copied().collect();
+        Expect { findings, marks: marks.to_vec(), ..Expect::default() }
     }
 
     fn texts(expect: &Expect, run: &Run) -> Vec<String> {
@@ -124,6 +139,17 @@ mod tests {
             texts(&expect(&[(Code::PlacedMissing, Bound::AtLeast(1))], &[]), &found),
             ["refused.pool: expected 0, found 2"]
         );
+    }
+
+    #[test]
+    fn a_refusal_must_be_for_the_field_that_is_named() {
+        let refused = |path: &str| {
+            Err(Invalid { path: path.to_owned(), problem: "must be 1, got 2".to_owned() })
+        };
+        assert_eq!(not_refused("a.b", refused("a.b")), Ok(None));
+        assert_eq!(not_refused("a.b", refused("a.c")).unwrap_err().path, "a.c");
+        let valid = not_refused("a.b", Ok(())).unwrap().unwrap();
+        assert_eq!(valid.to_string(), "a.b: expected to be refused, was not");
     }
 
     #[test]

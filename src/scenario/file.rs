@@ -203,6 +203,9 @@ impl Scenario {
         };
         if let Some(expect) = expect {
             text += &format!("\n[expect]\nfindings = {}\n", inline(&expect.findings));
+            if let Some(field) = &expect.invalid {
+                text += &format!("invalid = {}\n", inline(field));
+            }
             if !expect.marks.is_empty() {
                 text += &format!("marks = {}\n", inline(&expect.marks));
             }

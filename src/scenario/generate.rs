@@ -7,7 +7,8 @@
 //! often nearly full.
 
 use crate::behaviour::{
-    Behaviours, ChunkCut, Overrides, Profile, Retraction, SWITCHES, SendSplit, SwitchInfo,
+    Behaviours, ChunkCut, Overrides, PlannerRevision, Profile, Retraction, SWITCHES, SendSplit,
+    SwitchInfo,
 };
 use crate::planner::pairing::KvPool;
 use crate::scenario::lint::lint;
@@ -64,7 +65,7 @@ pub fn generate(choices: &mut impl Choices, known: &KnownPolicies, aim: Aim) -> 
         profile,
         layout,
         prefill: prefill(choices, known, layout, behaviours, &demand),
-        decode: decode(choices, known, layout, &demand),
+        decode: decode(choices, known, layout, behaviours, &demand),
         link: link(choices, layout, behaviours, &demand),
         pairing: pairing(choices, layout),
         behaviour,
@@ -165,6 +166,7 @@ fn decode(
     choices: &mut impl Choices,
     known: &KnownPolicies,
     layout: LayoutConfig,
+    behaviours: Behaviours,
     demand: &[Demand],
 ) -> DecodeConfig {
     let virtual_page = layout.virtual_page();
@@ -178,6 +180,14 @@ fn decode(
     DecodeConfig {
         workers: workers(choices),
         pages: pool_pages(choices, &needs),
+        leftover_rows: match choices.chance(1, 4) {
+            true => choices.within(0..=layout.page_size - 1),
+            false => 0,
+        },
+        draft: match behaviours.planner {
+            PlannerRevision::Checked => false,
+            PlannerRevision::Indexed => choices.chance(1, 2),
+        },
         eviction: eviction(choices, known, &cache),
         cache,
         free_order: name(choices, known.free_orders.iter()),

@@ -5,14 +5,18 @@
 //! them act, so each is judged together with the rest of the configuration. Where the requests
 //! cannot be told in advance, the lint objects.
 
+use std::collections::BTreeSet;
+
 use super::validate::{FIRST_COME, NO_CACHE};
 use super::{Fault, Lengths, RequestSpec, Scenario, Synthetic, TraceConfig, WorkloadConfig};
 use crate::behaviour::{
-    AbortCleanup, AdmissionDemand, Behaviours, ChunkCut, CommittedLength, CrossStall,
-    DecodeMatchUnit, DecodePrefixCut, DecodeReservation, DestinationList, DoubledMessage,
-    DuplicateInsert, EarlySend, EmptyLast, Flush, FreeCheck, LockCount, LockOnMatch, LostMessage,
-    NextStepDemand, Packing, PrefillStart, RefusedRequest, ReleaseOnAbort, Resumption, Retraction,
-    SendCut, SendSplit, SourceOffset, SourceRelease, TailRelease, TransferCompletion,
+    AbortCleanup, AdmissionDemand, Behaviours, CacheHashUnit, CacheKey, CapacityUnit, ChunkCut,
+    ChunkHash, CommittedLength, CrossStall, DecodeMatchUnit, DecodePrefixCut, DecodeReservation,
+    DestinationList, DoubledMessage, DraftRows, DuplicateInsert, EarlySend, EmptyLast, Flush,
+    FreeCheck, FreeSegment, LockCount, LockOnMatch, LostMessage, NextStepDemand, Packing,
+    PrefillStart, RefusedRequest, Relayout, ReleaseOnAbort, ReplicatedPool, Resumption, Retraction,
+    Rows, SendCut, SendSplit, SourceLength, SourceOffset, SourceRelease, TailRelease,
+    TransferCompletion,
 };
 
 /// Why a variant is not sound here.
@@ -55,6 +59,16 @@ pub fn lint(scenario: &Scenario) -> Vec<Objection> {
         committed_length(&facts),
         flush(&facts),
         packing(&facts),
+        cache_key(&facts),
+        cache_hash_unit(&facts),
+        chunk_hash(&facts),
+        relayout(&facts),
+        rows(&facts),
+        source_length(&facts),
+        capacity_unit(&facts),
+        free_segment(&facts),
+        draft_rows(&facts),
+        replicated_pool(&facts),
     ];
     judged.into_iter().flatten().collect()
 }
@@ -93,6 +107,16 @@ struct Facts {
     requests: Option<u64>,
     /// The longest prompt with its output.
     length_max: Option<u64>,
+    /// Requests are of more than one namespace.
+    namespaces: bool,
+    /// Output can begin inside a virtual page and have a row there.
+    output_inside_page: bool,
+    /// Decode ranks have rows behind their last page.
+    leftover_rows: bool,
+    /// Decode keeps tokens back for each request.
+    reserves: bool,
+    /// Several ranks keep draft KV.
+    drafts: bool,
 }
 
 impl Facts {
@@ -117,10 +141,14 @@ impl Facts {
         // A cached prefix goes out with the first chunk, and what was computed before the destination
         // was known with the next one; otherwise only a partial page can wait.
         let waits = behaviours.prefill_start == PrefillStart::AtArrival;
+        let more = match behaviours.source_length {
+            SourceLength::Prompt => 0,
+            SourceLength::OneMore => 1,
+        };
         let send_max = if prefill_hits || waits {
-            computed
+            computed.map(|longest| longest + more)
         } else {
-            Some(computed.unwrap_or(u64::MAX).min(chunk + page - 1))
+            Some(computed.unwrap_or(u64::MAX).min(chunk + page - 1).saturating_add(more))
         };
         let sends_fit = send_max.is_some_and(|send| send <= pack);
         let split = behaviours.send_split == SendSplit::Yes && !sends_fit;
@@ -153,6 +181,11 @@ impl Facts {
             spare_pages: needed.and_then(|needed| pages.checked_sub(needed)),
             requests: sizes.requests,
             length_max: sizes.length_max,
+            namespaces: namespaces(&scenario.workload) > 1,
+            output_inside_page: output_inside_page(&scenario.workload, virtual_page),
+            leftover_rows: scenario.decode.leftover_rows > 0,
+            reserves: scenario.decode.reserved_tokens > 0,
+            drafts: scenario.decode.draft && scenario.layout.ranks > 1,
         }
     }
 
@@ -196,8 +229,7 @@ impl Sizes {
     }
 
     fn of_list(list: &[RequestSpec]) -> Sizes {
-        let prompt = |spec: &RequestSpec| spec.prompt.iter().map(|run| u64::from(run.len.0)).sum();
-        let prompts: Vec<u64> = list.iter().map(prompt).collect();
+        let prompts: Vec<u64> = list.iter().map(prompt_len).collect();
         let outputs = list.iter().map(|spec| u64::from(spec.output.0));
         Sizes {
             requests: Some(prompts.len() as u64),
@@ -218,6 +250,31 @@ impl Sizes {
             length_max: Some(prompt + output),
             prompts: None,
         }
+    }
+}
+
+/// Whether a request can have an output row in the virtual page in which its prompt ends.
+fn output_inside_page(workload: &WorkloadConfig, virtual_page: u64) -> bool {
+    match workload {
+        WorkloadConfig::Requests(list) => list.iter().any(|spec| {
+            // The last output token's KV is never stored.
+            !prompt_len(spec).is_multiple_of(virtual_page) && spec.output.0 > 1
+        }),
+        WorkloadConfig::Synthetic(_) | WorkloadConfig::Trace(_) => virtual_page > 1,
+    }
+}
+
+fn prompt_len(spec: &RequestSpec) -> u64 {
+    spec.prompt.iter().map(|run| u64::from(run.len.0)).sum()
+}
+
+/// How many namespaces the requests are of.
+fn namespaces(workload: &WorkloadConfig) -> usize {
+    match workload {
+        WorkloadConfig::Requests(list) => {
+            list.iter().map(|spec| spec.namespace).collect::<BTreeSet<_>>().len()
+        }
+        WorkloadConfig::Synthetic(_) | WorkloadConfig::Trace(_) => 1,
     }
 }
 
@@ -468,7 +525,7 @@ fn free_check(facts: &Facts) -> Option<Objection> {
         FreeCheck::None => object(
             "free_check",
             check.name(),
-            duplicate_insert(facts).is_some(),
+            duplicate_insert(facts).is_some() || free_segment(facts).is_some(),
             "pages that are freed twice are handed out twice",
         ),
     }
@@ -597,6 +654,142 @@ fn packing(facts: &Facts) -> Option<Objection> {
             packing.name(),
             facts.ranks > 1 && whole,
             "a send larger than the buffer runs from one rank's region into the next",
+        ),
+    }
+}
+
+fn cache_key(facts: &Facts) -> Option<Objection> {
+    let key = facts.behaviours.cache_key;
+    match key {
+        CacheKey::WithNamespace => None,
+        CacheKey::WithoutNamespace => object(
+            "cache_key",
+            key.name(),
+            facts.namespaces && (facts.prefill_hits || facts.decode_hits),
+            "a prompt finds the KV of equal tokens under another adapter or salt",
+        ),
+    }
+}
+
+fn cache_hash_unit(facts: &Facts) -> Option<Objection> {
+    let unit = facts.behaviours.cache_hash_unit;
+    match unit {
+        CacheHashUnit::VirtualPage => None,
+        CacheHashUnit::PhysicalPage => object(
+            "cache_hash_unit",
+            unit.name(),
+            facts.ranks > 1 && facts.decode_hits,
+            "a virtual page is found by its first physical page, whatever its other tokens are",
+        ),
+    }
+}
+
+fn chunk_hash(facts: &Facts) -> Option<Objection> {
+    let hash = facts.behaviours.chunk_hash;
+    match hash {
+        ChunkHash::WholePrefix => None,
+        // Behind a hit, even a first chunk begins inside the prompt.
+        ChunkHash::OwnTokens => object(
+            "chunk_hash",
+            hash.name(),
+            facts.prefill_hits && (!facts.one_chunk || facts.requests != Some(1)),
+            "a chunk's pages are found by prompts that begin with its tokens",
+        ),
+    }
+}
+
+fn relayout(facts: &Facts) -> Option<Objection> {
+    let relayout = facts.behaviours.relayout;
+    match relayout {
+        Relayout::PerRank => None,
+        Relayout::None => object(
+            "relayout",
+            relayout.name(),
+            facts.ranks > 1,
+            "every rank gets the same rows, of which it owns one out of as many as there are ranks",
+        ),
+    }
+}
+
+fn rows(facts: &Facts) -> Option<Objection> {
+    let rows = facts.behaviours.rows;
+    match rows {
+        Rows::PerRank => None,
+        Rows::VirtualAsLocal => object(
+            "rows",
+            rows.name(),
+            facts.ranks > 1,
+            "rows go where another page of the rank lies, or behind its memory",
+        ),
+    }
+}
+
+fn source_length(facts: &Facts) -> Option<Objection> {
+    let length = facts.behaviours.source_length;
+    match length {
+        SourceLength::Prompt => None,
+        // Elsewhere the row too much lies in the last page, where decode writes it again.
+        SourceLength::OneMore => object(
+            "source_length",
+            length.name(),
+            !facts.every_prompt(|len| !len.is_multiple_of(facts.virtual_page)),
+            "a prompt that fills its virtual pages exactly asks for one more than was reserved",
+        ),
+    }
+}
+
+fn capacity_unit(facts: &Facts) -> Option<Objection> {
+    let unit = facts.behaviours.capacity_unit;
+    // Where neither is kept back, tokens fit exactly if their pages do.
+    let counts_parts = facts.leftover_rows || (facts.reserves && facts.virtual_page > 1);
+    let (acts, reason) = match unit {
+        CapacityUnit::VirtualPages => return None,
+        CapacityUnit::RankRows => (
+            facts.ranks > 1 || counts_parts,
+            "a request that fits over all ranks is refused for the size of one",
+        ),
+        CapacityUnit::NotCutToPages => {
+            (counts_parts, "a request is let in for rows that are in no page")
+        }
+    };
+    object("capacity_unit", unit.name(), acts, reason)
+}
+
+fn free_segment(facts: &Facts) -> Option<Objection> {
+    let segment = facts.behaviours.free_segment;
+    match segment {
+        FreeSegment::WholePages => None,
+        FreeSegment::AnyStart => object(
+            "free_segment",
+            segment.name(),
+            facts.output_inside_page,
+            "the page in which the output begins is given back with it, and again with the prompt",
+        ),
+    }
+}
+
+fn draft_rows(facts: &Facts) -> Option<Objection> {
+    let rows = facts.behaviours.draft_rows;
+    match rows {
+        DraftRows::Own => None,
+        DraftRows::ByTargetList => object(
+            "draft_rows",
+            rows.name(),
+            facts.drafts,
+            "a rank gets its share of the draft rows only, and in the place of others",
+        ),
+    }
+}
+
+fn replicated_pool(facts: &Facts) -> Option<Objection> {
+    let pool = facts.behaviours.replicated_pool;
+    match pool {
+        ReplicatedPool::WithPages => None,
+        ReplicatedPool::RowsAndOnePage => object(
+            "replicated_pool",
+            pool.name(),
+            facts.drafts,
+            "the draft rows of the highest page lie behind the pool's end",
         ),
     }
 }
@@ -887,6 +1080,150 @@ mod tests {
                 (&[TRACE, tokens, "layout.page_size=1", "layout.ranks=1"], false),
             ],
         );
+    }
+
+    #[test]
+    fn a_key_without_namespace_matters_where_there_are_several() {
+        let without = "behaviour.cache_key=without_namespace";
+        let other = "workload.requests.1.namespace=3";
+        check(
+            "cache_key",
+            &[
+                (&[without], false),
+                (&[TRACE, without], false),
+                (&[DRAWN, without], false),
+                (&[without, other], true),
+                (&[without, other, "workload.requests.0.namespace=3"], false),
+                (&[without, other, "decode.cache=none"], true),
+                (&[without, other, "decode.cache=none", "prefill.cache=none"], false),
+            ],
+        );
+    }
+
+    #[test]
+    fn a_physical_hash_matters_for_a_decode_cache_over_several_ranks() {
+        let physical = "behaviour.cache_hash_unit=physical_page";
+        check(
+            "cache_hash_unit",
+            &[
+                (&[physical], true),
+                (&[TRACE, physical], true),
+                (&[physical, "layout.ranks=1"], false),
+                (&[physical, "decode.cache=none"], false),
+            ],
+        );
+    }
+
+    #[test]
+    fn a_hash_of_a_chunk_alone_matters_where_a_chunk_begins_inside_a_prompt() {
+        let own = "behaviour.chunk_hash=own_tokens";
+        let alone = "workload={requests=[{prompt=[{content=1,len=7}],output=2}]}";
+        check(
+            "chunk_hash",
+            &[
+                // The second request's first chunk begins behind a hit.
+                (&[own], true),
+                (&[own, "prefill.cache=none"], false),
+                (&[alone, own], false),
+                (&[alone, own, "prefill.chunk_tokens=6"], true),
+                (&[TRACE, own], true),
+            ],
+        );
+    }
+
+    #[test]
+    fn untranslated_rows_matter_for_several_ranks() {
+        for (switch, assignment) in
+            [("relayout", "behaviour.relayout=none"), ("rows", "behaviour.rows=virtual_as_local")]
+        {
+            check(
+                switch,
+                &[
+                    (&[assignment], true),
+                    (&[TRACE, assignment], true),
+                    (&[assignment, "layout.ranks=1"], false),
+                ],
+            );
+        }
+    }
+
+    #[test]
+    fn a_token_too_many_matters_where_a_prompt_fills_its_virtual_pages() {
+        let more = "behaviour.source_length=one_more";
+        check(
+            "source_length",
+            &[
+                (&[more], false),
+                (&[more, "workload.requests.0.prompt.0.len=8"], true),
+                // With two pages the pool runs out, and what resumes is of another length.
+                (&[more, "decode.pages=3"], true),
+                (&[TRACE, more], true),
+            ],
+        );
+        // The send that fits the pack buffer without it does not fit with it.
+        let buffer = "behaviour.packing=buffer_checked";
+        let whole = "behaviour.send_split=no";
+        let pack = "link.pack_tokens=9";
+        check("packing", &[(&[buffer, whole, pack], false), (&[more, buffer, whole, pack], true)]);
+    }
+
+    #[test]
+    fn a_capacity_in_another_unit_matters_where_the_units_differ() {
+        let rank = "behaviour.capacity_unit=rank_rows";
+        let uncut = "behaviour.capacity_unit=not_cut_to_pages";
+        let (kept, one) = ("decode.reserved_tokens=1", "layout.ranks=1");
+        check(
+            "capacity_unit",
+            &[
+                (&[rank], true),
+                (&[rank, one], false),
+                (&[rank, one, "decode.leftover_rows=1"], true),
+                (&[rank, one, kept], true),
+                (&[uncut], false),
+                (&[uncut, "decode.leftover_rows=1"], true),
+                (&[uncut, kept], true),
+                (&[uncut, kept, one, "layout.page_size=1"], false),
+            ],
+        );
+    }
+
+    #[test]
+    fn segments_matter_where_an_output_begins_inside_a_page() {
+        let any = "behaviour.free_segment=any_start";
+        let (eight, twelve) =
+            ("workload.requests.0.prompt.0.len=8", "workload.requests.1.prompt.0.len=12");
+        let single = ["workload.requests.0.output=1", "workload.requests.1.output=1"];
+        check(
+            "free_segment",
+            &[
+                (&[any], true),
+                (&[any, eight], true),
+                (&[any, eight, twelve], false),
+                (&[any, single[0], single[1]], false),
+                (&[TRACE, any], true),
+                (&[TRACE, any, "layout.page_size=1", "layout.ranks=1"], false),
+            ],
+        );
+        let check_off = "behaviour.free_check=none";
+        assert_eq!(objected(&[any, check_off]), ["free_check", "free_segment"]);
+    }
+
+    #[test]
+    fn draft_kv_matters_over_several_ranks() {
+        let kept = ["behaviour.planner=indexed", "decode.draft=true"];
+        for (switch, assignment) in [
+            ("draft_rows", "behaviour.draft_rows=by_target_list"),
+            ("replicated_pool", "behaviour.replicated_pool=rows_and_one_page"),
+        ] {
+            check(
+                switch,
+                &[
+                    (&[kept[0], assignment], false),
+                    (&[kept[0], kept[1], assignment], true),
+                    (&[kept[0], kept[1], assignment, "layout.ranks=1"], false),
+                ],
+            );
+        }
     }
 
     #[test]

@@ -120,6 +120,12 @@ pub struct DecodeConfig {
     pub workers: u32,
     /// Virtual pages of P·N rows in each server's pool, page 0 not counted.
     pub pages: u32,
+    /// Rows of a rank's memory behind its last whole page, which no page can use.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub leftover_rows: u32,
+    /// Whether every rank keeps the draft model's KV of all positions.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub draft: bool,
     /// The prefix cache.
     #[serde(default = "radix")]
     pub cache: String,
@@ -450,6 +456,9 @@ pub enum Moment {
 pub struct Expect {
     /// How many findings of each code; codes that are left out must be absent.
     pub findings: BTreeMap<Code, Bound>,
+    /// The field for which validation must refuse the scenario, so that nothing is run.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub invalid: Option<String>,
     /// Code paths that must have been reached.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub marks: Vec<Mark>,

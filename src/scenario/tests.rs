@@ -49,12 +49,14 @@ fn prefill() -> impl Strategy<Value = PrefillConfig> {
 
 fn decode() -> impl Strategy<Value = DecodeConfig> {
     let policies = [name(), name(), name()];
-    let counts = (any::<u32>(), any::<u32>(), any::<u32>());
+    let counts = (any::<u32>(), any::<u32>(), any::<u32>(), any::<u32>());
     (counts, policies, [number(), number(), number()]).prop_map(|(counts, policies, ticks)| {
         let [cache, eviction, free_order] = policies;
         DecodeConfig {
             workers: counts.0,
             pages: counts.1,
+            leftover_rows: counts.3,
+            draft: counts.3.is_multiple_of(2),
             cache,
             eviction,
             free_order,
@@ -191,8 +193,9 @@ fn fault() -> impl Strategy<Value = Fault> {
 
 fn expect() -> impl Strategy<Value = Expect> {
     let bound = prop_oneof![number().prop_map(Bound::Exactly), number().prop_map(Bound::AtLeast),];
-    (btree_map(select(Code::ALL), bound, 0..4), vec(select(Mark::ALL), 0..4))
-        .prop_map(|(findings, marks)| Expect { findings, marks })
+    let findings = btree_map(select(Code::ALL), bound, 0..4);
+    (findings, vec(select(Mark::ALL), 0..4), of(name()))
+        .prop_map(|(findings, marks, invalid)| Expect { findings, invalid, marks })
 }
 
 /// Any scenario that a file can spell, valid or not.
@@ -251,8 +254,9 @@ fn every_scenario_that_ships_is_valid_has_its_trace_and_says_what_it_shows() {
     assert!(shipped.len() >= 20, "{}", shipped.len());
     for path in shipped {
         let scenario = file::load(&path).unwrap_or_else(|error| panic!("{error}"));
-        let valid = validate::validate(&scenario, &known());
-        assert_eq!(valid, Ok(()), "{}", path.display());
+        let valid = validate::validate(&scenario, &known()).map_err(|invalid| invalid.path);
+        let invalid = scenario.expect.as_ref().and_then(|expect| expect.invalid.clone());
+        assert_eq!(valid.err(), invalid, "{}", path.display());
         if let WorkloadConfig::Trace(trace) = &scenario.workload {
             assert!(path.with_file_name(&trace.path).exists(), "{}", path.display());
         }

@@ -14,7 +14,7 @@ use super::{
     Arrivals, DecodeConfig, Fault, Lengths, LinkConfig, PairingConfig, PrefillConfig, RequestSpec,
     Scenario, ServerKind, Synthetic, TraceConfig, VERSION, WorkloadConfig,
 };
-use crate::behaviour::{ChunkCut, SendSplit};
+use crate::behaviour::{ChunkCut, PlannerRevision, SendSplit};
 use crate::layout::Layout;
 use crate::limits;
 use crate::prompt::ContentId;
@@ -116,6 +116,11 @@ fn decode(
 ) -> Result<(), Invalid> {
     within("decode.workers", config.workers, &limits::WORKERS)?;
     pool("decode.pages", config.pages, layout.virtual_page().get())?;
+    within("decode.leftover_rows", config.leftover_rows, &(0..=layout.page().get() - 1))?;
+    if config.draft && scenario.behaviours().planner == PlannerRevision::Checked {
+        let wanted = "false, since the checked planner lays out no draft rows";
+        return Err(invalid("decode.draft", wanted, "true"));
+    }
     one_of("decode.cache", &config.cache, &known.caches)?;
     eviction("decode.eviction", &config.eviction, &config.cache, known)?;
     one_of("decode.free_order", &config.free_order, &known.free_orders)?;
@@ -346,7 +351,9 @@ fn memory(scenario: &Scenario) -> Result<(), Invalid> {
     let (prefill, decode) = (&scenario.prefill, &scenario.decode);
     let prefill_pages = u64::from(prefill.workers) * u64::from(prefill.pages);
     let decode_pages = u64::from(decode.workers) * u64::from(decode.pages);
-    let pages = prefill_pages + decode_pages * u64::from(scenario.layout.ranks);
+    // Every rank has as many pages of draft KV.
+    let pools = if decode.draft { 2 } else { 1 };
+    let pages = prefill_pages + decode_pages * u64::from(scenario.layout.ranks) * pools;
     if pages > limits::MEMORY_PAGES_MAX {
         let wanted = format!(
             "small enough that prefill.workers · prefill.pages + decode.workers · decode.pages · \
@@ -484,6 +491,11 @@ mod tests {
             ("decode.workers=65", "decode.workers: must be 1 to 64, got 65"),
             ("decode.pages=0", "decode.pages: must be 1 to 16777216, got 0"),
             (
+                "decode.draft=true",
+                "decode.draft: must be false, since the checked planner lays out no draft rows, got",
+            ),
+            ("decode.leftover_rows=2", "decode.leftover_rows: must be 0 to 1, got 2"),
+            (
                 "decode.cache=trie",
                 "decode.cache: must be one of block_hash, none, radix, got \"trie\"",
             ),
@@ -579,6 +591,7 @@ mod tests {
         for (assignments, expected) in [
             (&["behaviour.chunk_cut=exact_budget", "prefill.chunk_tokens=1"][..], "valid"),
             (&["behaviour.send_split=no", "link.pack_tokens=7"], "valid"),
+            (&["behaviour.planner=indexed", "decode.draft=true"], "valid"),
             (&["profile=sglang-0.5.17", "decode.cache=none"], "valid"),
             (&["profile=sglang-0.5.17", "layout.ranks=1"], "valid"),
             (

@@ -40,6 +40,12 @@ impl Request {
     pub fn prompt_len(&self) -> Tokens {
         self.runs.iter().map(|run| run.len).sum()
     }
+
+    /// Its prompt and its output.
+    pub fn all_runs(&self) -> impl Iterator<Item = Run> {
+        let output = Run::whole(self.output_content, self.output);
+        self.runs.iter().copied().chain([output])
+    }
 }
 
 /// Why there are no requests.

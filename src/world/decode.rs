@@ -1,6 +1,7 @@
 //! A decode server: reservation, running steps, growth, retraction and finish.
 
 use std::collections::VecDeque;
+use std::ops::Range;
 
 use super::World;
 use super::event::Event;
@@ -8,13 +9,15 @@ use super::handoff::{Fact as Told, Handoff, Rules, Stage};
 use super::request::{Destination, HostCopy, Place, Target};
 use super::store::{Store, split_taken};
 use crate::behaviour::{
-    AdmissionDemand, CommittedLength, DecodeMatchUnit, DecodePrefixCut, DecodeReservation,
-    LockOnMatch, NextStepDemand, PrefillStart, Resumption, Retraction, TailRelease,
+    AdmissionDemand, CacheHashUnit, CommittedLength, DecodeMatchUnit, DecodePrefixCut,
+    DecodeReservation, FreeSegment, LockOnMatch, NextStepDemand, PrefillStart, Resumption,
+    Retraction, TailRelease,
 };
 use crate::cache::partial::PartialIndex;
 use crate::finding::{Mark, Metric};
 use crate::oracle::fact::{Fact, Holder, Outcome};
-use crate::pool::memory::{Extent, Stamp};
+use crate::pool::memory::{Extent, Memory, Stamp};
+use crate::prompt::{PageKey, Sequence};
 use crate::scenario::Moment;
 use crate::units::{PageId, Pages, RequestId, Tick, Tokens};
 
@@ -144,6 +147,7 @@ impl World<'_> {
     fn match_prompt(&mut self, request: RequestId) -> Match {
         let live = self.live[request.index()].as_ref().expect("the request lives");
         let virtual_page = self.layout.virtual_page();
+        let keys = self.decode_keys(&live.keyed, live.length);
         let decode = &mut self.decodes[live.decode];
         let mut found = Match {
             target: Target { anchor: None, table: Vec::new(), shared: 0, stored: live.length },
@@ -155,7 +159,7 @@ impl World<'_> {
         let Some(cache) = decode.store.cache.as_mut().filter(|_| !live.skips_prefix) else {
             return found;
         };
-        let hit = cache.lookup(&live.text.page_keys(virtual_page, live.length));
+        let hit = cache.lookup(&keys);
         if self.switches.lock_on_match == LockOnMatch::Held {
             assert!(cache.lock(hit.anchor), "a fresh match can be locked");
             found.target.anchor = Some(hit.anchor);
@@ -165,7 +169,7 @@ impl World<'_> {
         found.reported = found.matched;
         found.target.shared = hit.pages.len();
         found.target.table = hit.pages;
-        let reach = decode.partial.as_ref().and_then(|index| index.reach(&live.text, pages));
+        let reach = decode.partial.as_ref().and_then(|index| index.reach(&live.keyed, pages));
         if let Some((reach, page)) = reach {
             let reach = reach.min(live.length);
             found.reported = match self.switches.decode_match_unit {
@@ -182,6 +186,15 @@ impl World<'_> {
             DecodePrefixCut::PaddedUp => found.reported.ceil_to(virtual_page),
         };
         found
+    }
+
+    /// The keys of the full virtual pages among the first `length` tokens.
+    fn decode_keys(&self, keyed: &Sequence, length: Tokens) -> Vec<PageKey> {
+        let hashed = match self.switches.cache_hash_unit {
+            CacheHashUnit::VirtualPage => self.layout.virtual_page(),
+            CacheHashUnit::PhysicalPage => self.layout.page(),
+        };
+        keyed.part_keys(self.layout.virtual_page(), hashed, length)
     }
 
     /// Pages to take beyond the matched ones, as the reservation counts them.
@@ -352,12 +365,12 @@ impl World<'_> {
             let first = from.pages_floor(self.layout.virtual_page()).0 * page;
             let start = self.layout.rows_of_rank(rank, from) - first;
             let end = self.layout.rows_of_rank(rank, to) - first;
-            let rows: Vec<Extent> =
-                memory.page(cached).iter().filter_map(|extent| extent.within(start, end)).collect();
-            for extent in rows {
-                let stamp = Stamp { written: self.log.now, writer: request, ..extent.stamp };
-                memory.write(own, Extent { stamp, ..extent });
-            }
+            copy_rows(memory, (cached, own), start..end, request, self.log.now);
+        }
+        let first = from.floor_to(self.layout.virtual_page());
+        for memory in &mut store.memory[self.layout.ranks() as usize..] {
+            let rows = (from - first).0..(to - first).0;
+            copy_rows(memory, (cached, own), rows, request, self.log.now);
         }
     }
 
@@ -515,10 +528,17 @@ impl World<'_> {
         let chain = live.text.chain_at(position).expect("the output is not over");
         live.target_mut().stored += Tokens(1);
         let memory = &mut self.decodes[live.decode].store.memory;
+        let stamp = Stamp { chain, position, written: self.log.now, writer: request };
+        let ordinal = position.pages_floor(layout.virtual_page());
+        if let Some(&page) = live.target_mut().table.get(ordinal.index()) {
+            let start = (position - ordinal.tokens(layout.virtual_page())).0;
+            for draft in &mut memory[layout.ranks() as usize..] {
+                draft.write(page, Extent { start, len: 1, stamp, step: 1 });
+            }
+        }
         // A transfer that activated early and was refused later can lack the page.
         if let Some((rank, row)) = layout.place(position, &live.target_mut().table) {
             let (page, start) = row.split(layout.page());
-            let stamp = Stamp { chain, position, written: self.log.now, writer: request };
             memory[rank.index()].write(page, Extent { start, len: 1, stamp, step: layout.ranks() });
         }
     }
@@ -529,25 +549,25 @@ impl World<'_> {
         let live = self.live[request.index()].as_mut().expect("the request lives");
         let index = live.decode;
         let target = live.target.take().expect("a running request has pages");
-        let (text, priority) = (live.text.clone(), live.priority);
+        let (keyed, priority) = (live.keyed.clone(), live.priority);
         let Target { table, shared, stored, .. } = &target;
         let (shared, stored) = (*shared, *stored);
+        let committed = match self.switches.committed_length {
+            CommittedLength::Stored => stored,
+            CommittedLength::Sequence => stored + Tokens(1),
+        };
+        let keys = self.decode_keys(&keyed, committed);
         let decode = &mut self.decodes[index];
         let fact = Fact::Finished { server: decode.store.server, request, table, stored };
         self.log.tell(&fact, &decode.store.memory);
         let mut returned = table[shared.min(table.len())..].to_vec();
         if let Some(cache) = &mut decode.store.cache {
-            let committed = match self.switches.committed_length {
-                CommittedLength::Stored => stored,
-                CommittedLength::Sequence => stored + Tokens(1),
-            };
             let full = committed.pages_floor(virtual_page).index().min(table.len());
-            let keys = text.page_keys(virtual_page, committed);
             let taken = cache.insert(&keys[..full], &table[..full], priority);
             if let Some(partial) = &mut decode.partial {
                 let pages = (0..).map(Pages).zip(table).zip(&taken);
                 for ((ordinal, &page), _) in pages.filter(|&(_, &taken)| taken) {
-                    partial.add(&text, ordinal, page);
+                    partial.add(&keyed, ordinal, page);
                 }
             }
             let own = shared.min(full);
@@ -580,6 +600,11 @@ impl World<'_> {
         self.decodes[index].stuck = false;
         if !was_forgotten {
             self.unlock_target(index, target);
+            let inside = match self.switches.free_segment {
+                FreeSegment::WholePages => None,
+                FreeSegment::AnyStart => self.output_start(request, target, returned),
+            };
+            let holder = Holder::Request(request);
             let store = &mut self.decodes[index].store;
             let returned = match (self.switches.tail_release, returned.first()) {
                 (TailRelease::ByTable, _) | (TailRelease::AsRun, None) => returned.to_vec(),
@@ -588,10 +613,32 @@ impl World<'_> {
                     run.take(returned.len()).collect()
                 }
             };
-            store.give_back(&mut self.log, Holder::Request(request), &returned);
+            match inside.filter(|&(at, _)| at < returned.len()) {
+                None => store.give_back(&mut self.log, holder, &returned),
+                Some((at, start)) => {
+                    store.give_back_part(&mut self.log, request, &returned[at..], start);
+                    store.give_back(&mut self.log, holder, &returned[..=at]);
+                }
+            }
             store.books(&mut self.log);
         }
         self.wake_decode(index);
+    }
+
+    /// The place in `returned` of the page that holds both prompt and output, and the output's first
+    /// position in it. `None` if there is no such page.
+    fn output_start(
+        &self,
+        request: RequestId,
+        target: &Target,
+        returned: &[PageId],
+    ) -> Option<(usize, u32)> {
+        let virtual_page = self.layout.virtual_page();
+        let prompt = self.live(request).prompt;
+        let start = prompt - prompt.floor_to(virtual_page);
+        let shared = target.table.get(prompt.pages_floor(virtual_page).index())?;
+        let at = returned.iter().position(|page| page == shared)?;
+        (start > Tokens(0) && target.stored > prompt).then_some((at, start.0))
     }
 
     /// A running request whose client gave up loses its pages.
@@ -674,5 +721,21 @@ impl World<'_> {
             let prefill = self.live(request).prefill;
             self.wake_prefill(prefill);
         }
+    }
+}
+
+/// Copies `rows` of one page into another, for `request`.
+fn copy_rows(
+    memory: &mut Memory,
+    (from, to): (PageId, PageId),
+    rows: Range<u32>,
+    request: RequestId,
+    now: Tick,
+) {
+    let within = |extent: &Extent| extent.within(rows.start, rows.end);
+    let copied: Vec<Extent> = memory.page(from).iter().filter_map(within).collect();
+    for extent in copied {
+        let stamp = Stamp { written: now, writer: request, ..extent.stamp };
+        memory.write(to, Extent { stamp, ..extent });
     }
 }

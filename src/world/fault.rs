@@ -219,7 +219,7 @@ impl World<'_> {
         for live in self.live.iter_mut().flatten() {
             match side {
                 Side::Prefill if live.prefill == server => {
-                    live.source.iter_mut().for_each(|source| source.anchor = None);
+                    live.source.iter_mut().for_each(|source| source.anchors.clear());
                 }
                 Side::Decode if live.decode == server => {
                     live.target.iter_mut().for_each(|target| target.anchor = None);

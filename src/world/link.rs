@@ -8,6 +8,7 @@
 use std::collections::VecDeque;
 use std::ops::Range;
 
+use crate::layout::Layout;
 use crate::oracle::fact::{Part, Write};
 use crate::planner::RunPlan;
 use crate::pool::memory::{Memory, Stamp};
@@ -17,12 +18,16 @@ use crate::units::{PageId, PageSize, RequestId, Row, Tick};
 pub(super) struct Copy {
     pub(super) part: Part,
     pub(super) plan: RunPlan,
+    /// The draft rows that go with it; they are never packed.
+    pub(super) draft: RunPlan,
     /// Its rows of the pack buffer, if it is packed.
     pub(super) packed: Option<Range<u64>>,
     /// How long the link is busy with it.
     pub(super) service: Tick,
     /// What it read; `None` until then.
     pub(super) writes: Option<Vec<Write>>,
+    /// The same of draft rows, empty until then.
+    pub(super) draft_writes: Vec<Write>,
 }
 
 /// The link of one pair of servers.
@@ -39,7 +44,8 @@ pub(super) struct Link {
 impl Link {
     /// Reads the sources of every copy whose time it is: the one being served, and each rank's first
     /// one if it is packed. Returns the parts that were read.
-    pub(super) fn gather(&mut self, memory: &Memory, page: PageSize, ranks: u32) -> Vec<usize> {
+    pub(super) fn gather(&mut self, memory: &Memory, layout: Layout) -> Vec<usize> {
+        let (page, ranks) = (layout.page(), layout.ranks());
         let mut read = Vec::new();
         let mut regions_in_use = vec![false; ranks as usize];
         let mut left = ranks;
@@ -48,7 +54,10 @@ impl Link {
             let rank = copy.part.rank.index();
             let due = index == 0 || (copy.packed.is_some() && !regions_in_use[rank]);
             if due && copy.writes.is_none() {
-                copy.writes = Some(read_rows(&copy.plan, copy.part.request, memory, page));
+                let request = copy.part.request;
+                copy.writes = Some(read_rows(&copy.plan, request, memory, (page, page)));
+                let pages = (page, layout.virtual_page());
+                copy.draft_writes = read_rows(&copy.draft, request, memory, pages);
                 read.push(index);
                 self.spill(index);
             }
@@ -103,9 +112,15 @@ fn single_rows(writes: &[Write]) -> Vec<Write> {
     writes.iter().flat_map(|write| (0..write.len).map(move |at| row(write, at))).collect()
 }
 
-/// Reads the plan's source rows of `memory` and says what its destination rows will hold.
-fn read_rows(plan: &RunPlan, request: RequestId, memory: &Memory, page: PageSize) -> Vec<Write> {
-    let mut reader = Reader { writes: Vec::new(), request, page };
+/// Reads the plan's source rows of `memory` and says what its destination rows will hold. Pages are of
+/// the source's and of the destination's size.
+fn read_rows(
+    plan: &RunPlan,
+    request: RequestId,
+    memory: &Memory,
+    (page, dst_page): (PageSize, PageSize),
+) -> Vec<Write> {
+    let mut reader = Reader { writes: Vec::new(), request, page: dst_page };
     for run in &plan.runs {
         let mut at = 0;
         while at < run.len {
@@ -123,6 +138,7 @@ fn read_rows(plan: &RunPlan, request: RequestId, memory: &Memory, page: PageSize
 struct Reader {
     writes: Vec<Write>,
     request: RequestId,
+    /// Of the destination.
     page: PageSize,
 }
 
@@ -214,10 +230,11 @@ mod tests {
     proptest! {
         #[test]
         fn reading_by_extents_equals_reading_row_by_row(
-            rows in 1u32..6, step in 1u32..7, src in 0u32..12, dst in 0u32..12, len in 1u32..8,
+            rows in 1u32..6, dst_rows in 1u32..9, step in 1u32..7, src in 0u32..12, dst in 0u32..12, len in 1u32..8,
             extents in proptest::collection::vec((0u32..10, 0u32..5, 1u32..5, 0u32..50, 1u32..3), 0..9),
         ) {
             let page = PageSize::new(rows).unwrap();
+            let dst_page = PageSize::new(dst_rows).unwrap();
             let mut memory = Memory::new(60);
             for (id, start, len, position, step) in extents {
                 let start = start.min(rows - 1);
@@ -231,14 +248,14 @@ mod tests {
                 memory.write(PageId(id), Extent { start, len, stamp, step });
             }
             let run = Run { src: Row(src), src_step: step, dst: Row(dst), len };
-            let writes = read_rows(&RunPlan { runs: vec![run] }, RequestId(2), &memory, page);
+            let writes = read_rows(&RunPlan { runs: vec![run] }, RequestId(2), &memory, (page, dst_page));
             let by_row: Vec<_> = (0..len)
                 .map(|at| {
                     let (from, to) = run.at(at);
                     let (id, offset) = from.split(page);
                     let held = memory.row(id, offset);
                     let held = held.map(|stamp| Stamp { writer: RequestId(2), ..stamp });
-                    (to.split(page), held)
+                    (to.split(dst_page), held)
                 })
                 .collect();
             let read: Vec<_> = single_rows(&writes)

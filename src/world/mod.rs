@@ -21,6 +21,9 @@
 //! | resumes | none | as many as it stored and one token more | all it had stored, from the host | as when running |
 //! | finishes | none | full pages go to the tree, duplicates and the partial page back, match unlocked | none | |
 //!
+//! Where decode keeps draft KV, every rank's draft rows are written, copied to the host and brought back
+//! with the rows beside them.
+//!
 //! Every finding code is a violated line of this table; the oracle is told each move and judges it
 //! without the code that made it.
 
@@ -31,7 +34,8 @@ use std::rc::Rc;
 use thiserror::Error;
 
 use crate::behaviour::{
-    Behaviours, DecodeMatchUnit, PrefillStart, RefusedRequest, ReleaseOnAbort, Retraction,
+    Behaviours, CacheKey, CapacityUnit, DecodeMatchUnit, PrefillStart, RefusedRequest,
+    ReleaseOnAbort, ReplicatedPool, Retraction,
 };
 use crate::cache::PrefixCache;
 use crate::cache::partial::PartialIndex;
@@ -43,7 +47,8 @@ use crate::oracle::{Oracle, Terms};
 use crate::planner::Planner;
 use crate::planner::pairing::{self, Endpoint, Pairing, PairingRefusal};
 use crate::pool::Pool;
-use crate::prompt::{Chains, Run as ContentRun};
+use crate::pool::memory::Memory;
+use crate::prompt::Chains;
 use crate::rng::Stream;
 use crate::scenario::validate::Invalid;
 use crate::scenario::{Moment, Scenario};
@@ -151,6 +156,8 @@ impl<'a> World<'a> {
             ranks: layout.ranks(),
             prefill_pages: scenario.prefill.pages,
             decode_pages: scenario.decode.pages,
+            leftover_rows: scenario.decode.leftover_rows,
+            draft_rows: draft_rows(scenario, switches, layout),
             reserved_tokens: scenario.decode.reserved_tokens,
             sends_again: switches.retraction == Retraction::SendAgain,
         };
@@ -287,13 +294,17 @@ impl<'a> World<'a> {
     fn arrive(&mut self, request: RequestId) {
         let spec = &self.requests[request.index()];
         let prompt = spec.prompt_len();
-        let output = ContentRun::whole(spec.output_content, spec.output);
-        let runs = spec.runs.iter().copied().chain([output]);
-        let text = Rc::new(self.chains.sequence(spec.namespace, runs));
+        let text = Rc::new(self.chains.sequence(spec.namespace, spec.all_runs()));
+        let namespace = self.key_namespace(spec);
+        let keyed = match namespace == spec.namespace {
+            true => Rc::clone(&text),
+            false => Rc::new(self.chains.sequence(namespace, spec.all_runs())),
+        };
         let fits = self.fits(prompt, text.len());
         let number = request.index();
         let live = Live {
             text: Rc::clone(&text),
+            keyed,
             length: prompt,
             prompt,
             priority: spec.priority,
@@ -344,15 +355,32 @@ impl<'a> World<'a> {
         }
     }
 
+    /// The namespace that stands in the request's keys.
+    fn key_namespace(&self, spec: &Request) -> u32 {
+        match self.switches.cache_key {
+            CacheKey::WithNamespace => spec.namespace,
+            CacheKey::WithoutNamespace => 0,
+        }
+    }
+
     /// Whether empty pools could serve a request of this prompt and whole length.
     fn fits(&self, prompt: Tokens, length: Tokens) -> bool {
         let virtual_page = self.layout.virtual_page();
-        let reserved = u64::from(self.scenario.decode.reserved_tokens);
+        let config = &self.scenario.decode;
+        let reserved = u64::from(config.reserved_tokens);
         let stored = length - Tokens(1);
-        let decode = |tokens: Tokens, more: u64| {
-            let pages = u64::from(tokens.pages_ceil(virtual_page).0);
-            let held = u64::from(self.scenario.decode.pages);
-            pages * u64::from(virtual_page.get()) + more <= held * u64::from(virtual_page.get())
+        let held = u64::from(config.pages);
+        let rows_of_rank =
+            held * u64::from(self.layout.page().get()) + u64::from(config.leftover_rows);
+        let decode = |tokens: Tokens, more: u64| match self.switches.capacity_unit {
+            CapacityUnit::VirtualPages => {
+                let positions = u64::from(virtual_page.get());
+                u64::from(tokens.pages_ceil(virtual_page).0) * positions + more <= held * positions
+            }
+            CapacityUnit::RankRows => u64::from(tokens.0) + more <= rows_of_rank,
+            CapacityUnit::NotCutToPages => {
+                u64::from(tokens.0) + more <= rows_of_rank * u64::from(self.layout.ranks())
+            }
         };
         let computed = match self.switches.retraction {
             Retraction::HostCopy => prompt,
@@ -450,7 +478,13 @@ impl Make<'_> {
         let eviction = self.registry.evictions[config.eviction]();
         let cache: Option<Box<dyn PrefixCache>> = self.registry.caches[config.cache](eviction);
         let pool = Pool::new(config.page, config.pages, order);
-        Store::new(server, pool, cache, config.ranks, self.switches.free_check)
+        let mut memory: Vec<Memory> =
+            (0..config.ranks).map(|_| Memory::new(config.pages.0)).collect();
+        if let Some(rows) = config.draft_rows {
+            let draft = || Memory::of_rows(self.layout.virtual_page(), rows);
+            memory.extend(std::iter::repeat_with(draft).take(config.ranks as usize));
+        }
+        Store::new(server, pool, cache, memory, self.switches.free_check)
     }
 
     fn prefill(&self, scenario: &Scenario, server: Server) -> Prefill {
@@ -459,6 +493,7 @@ impl Make<'_> {
             page: self.layout.page(),
             pages: Pages(config.pages),
             ranks: 1,
+            draft_rows: None,
             free_order: &config.free_order,
             cache: &config.cache,
             eviction: &config.eviction,
@@ -479,6 +514,7 @@ impl Make<'_> {
             page: virtual_page,
             pages: Pages(config.pages),
             ranks: self.layout.ranks(),
+            draft_rows: draft_rows(scenario, self.switches, self.layout),
             free_order: &config.free_order,
             cache: &config.cache,
             eviction: &config.eviction,
@@ -503,9 +539,21 @@ struct StoreConfig<'a> {
     page: PageSize,
     pages: Pages,
     ranks: u32,
+    draft_rows: Option<u32>,
     free_order: &'a str,
     cache: &'a str,
     eviction: &'a str,
+}
+
+/// Rows of the pool in which every decode rank keeps draft KV, if it does.
+fn draft_rows(scenario: &Scenario, switches: Behaviours, layout: Layout) -> Option<u32> {
+    let page = layout.page();
+    let rows_of_rank = Pages(scenario.decode.pages).tokens(page);
+    let rows = match switches.replicated_pool {
+        ReplicatedPool::WithPages => (rows_of_rank.0 + page.get()) * layout.ranks(),
+        ReplicatedPool::RowsAndOnePage => rows_of_rank.0 * layout.ranks() + page.get(),
+    };
+    scenario.decode.draft.then_some(rows)
 }
 
 /// Whether the peers can be connected, by what they say of themselves.

@@ -8,13 +8,13 @@ use super::event::Event;
 use super::handoff::{Fact as Told, Stage};
 use super::request::Source;
 use super::store::{Store, split_taken};
-use crate::behaviour::{ChunkCut, CrossStall, DuplicateInsert, LockCount, PrefillStart};
+use crate::behaviour::{ChunkCut, ChunkHash, CrossStall, DuplicateInsert, LockCount, PrefillStart};
 use crate::finding::{Mark, Metric};
 use crate::limits;
 use crate::oracle::fact::{Fact, Holder};
 use crate::pool::Growth;
 use crate::pool::memory::{Extent, Memory, Stamp};
-use crate::prompt::Sequence;
+use crate::prompt::{PageKey, Sequence, runs_behind};
 use crate::scenario::Moment;
 use crate::units::{PageId, PageSize, Pages, RequestId, Tick, Tokens};
 
@@ -168,7 +168,7 @@ impl World<'_> {
             let capped = live.length - Tokens(1);
             let cached = match &mut store.cache {
                 Some(cache) if looks => {
-                    Pages::of(&cache.lookup(&live.text.page_keys(page, capped)).pages)
+                    Pages::of(&cache.lookup(&live.keyed.page_keys(page, capped)).pages)
                 }
                 Some(_) | None => Pages(0),
             };
@@ -193,7 +193,7 @@ impl World<'_> {
         }
         let store = &mut self.prefills[index].store;
         let mut source = Source {
-            anchor: None,
+            anchors: Vec::new(),
             keys: Vec::new(),
             table: Vec::new(),
             shared: 0,
@@ -206,11 +206,11 @@ impl World<'_> {
             drops_rest: false,
         };
         if let Some(cache) = &mut store.cache {
-            source.keys = live.text.page_keys(page, length);
+            source.keys = live.keyed.page_keys(page, length);
             let below_last = (length - Tokens(1)).pages_floor(page).index();
             let hit = cache.lookup(&source.keys[..below_last]);
             assert!(cache.lock(hit.anchor), "a fresh match can be locked");
-            source.anchor = Some(hit.anchor);
+            source.anchors.push(hit.anchor);
             source.shared = hit.pages.len();
             source.table = hit.pages;
             source.done = Pages::of(&source.table).tokens(page);
@@ -218,9 +218,7 @@ impl World<'_> {
         let needed = length.pages_ceil(page) - Pages::of(&source.table);
         if needed > store.room() {
             self.log.mark(Mark::PrefillWaited);
-            if let (Some(cache), Some(anchor)) = (&mut store.cache, source.anchor) {
-                assert!(cache.unlock(anchor), "the lock was just taken");
-            }
+            store.unlock(&source.anchors);
             return false;
         }
         if source.shared > 0 {
@@ -290,7 +288,7 @@ impl World<'_> {
             let memory = &mut self.prefills[index].store.memory[0];
             let written = Written { by: request, at: self.log.now };
             write_text(memory, &source.table, page, &text, from..to, written);
-            self.cache_computed(index, request);
+            self.cache_computed(index, request, from);
             self.hand(request, Told::ComputeEnded);
             let live = self.live(request);
             if live.handoff.wants_more() && live.destination.is_known {
@@ -301,9 +299,13 @@ impl World<'_> {
         self.wake_prefill(index);
     }
 
-    /// Puts the request's full pages into the tree. Where another request's pages are there already,
-    /// its own are freed and its table is pointed at the tree's.
-    fn cache_computed(&mut self, index: usize, request: RequestId) {
+    /// Puts the request's full pages into the tree, after a chunk that began at `from`. Where another
+    /// request's pages are there already, its own are freed and its table is pointed at the tree's.
+    fn cache_computed(&mut self, index: usize, request: RequestId, from: Tokens) {
+        let apart = match self.switches.chunk_hash {
+            ChunkHash::WholePrefix => None,
+            ChunkHash::OwnTokens => self.keys_of_chunk(request, from),
+        };
         let page = self.layout.page();
         let store = &mut self.prefills[index].store;
         let Some(cache) = &mut store.cache else { return };
@@ -311,23 +313,30 @@ impl World<'_> {
         let priority = live.priority;
         let source = live.source.as_mut().expect("its pages are held");
         let full = source.done.pages_floor(page).index();
-        let taken = cache.insert(&source.keys[..full], &source.table[..full], priority);
+        // A chunk that is keyed apart stands in the tree for itself, beside the pages before it.
+        let first = if apart.is_some() { source.shared } else { 0 };
+        let keys = apart.as_deref().unwrap_or(&source.keys[..full]);
+        let taken = cache.insert(keys, &source.table[first..full], priority);
         let own = source.shared.min(full);
-        let (kept, mut duplicates) = split_taken(&source.table[own..full], &taken[own..]);
-        let hit = cache.lookup(&source.keys[..full]);
+        let (kept, mut duplicates) = split_taken(&source.table[own..full], &taken[own - first..]);
+        let hit = cache.lookup(keys);
         assert!(cache.lock(hit.anchor), "what was just inserted can be locked");
-        if let Some(before) = source.anchor.replace(hit.anchor)
-            && self.switches.lock_count == LockCount::Paired
-        {
-            assert!(cache.unlock(before), "the prefix was locked");
+        if first == 0 {
+            let before = std::mem::take(&mut source.anchors);
+            if self.switches.lock_count == LockCount::Paired {
+                for before in before {
+                    assert!(cache.unlock(before), "the prefix was locked");
+                }
+            }
         }
+        source.anchors.push(hit.anchor);
         source.shared = full;
         match self.switches.duplicate_insert {
-            DuplicateInsert::Remap => source.table[..full].copy_from_slice(&hit.pages),
+            DuplicateInsert::Remap => source.table[first..full].copy_from_slice(&hit.pages),
             DuplicateInsert::FreeWithoutRemap => source.freed_early.extend(&duplicates),
             DuplicateInsert::FreeAfterRemap => {
-                source.table[..full].copy_from_slice(&hit.pages);
-                duplicates = split_taken(&source.table[own..full], &taken[own..]).1;
+                source.table[first..full].copy_from_slice(&hit.pages);
+                duplicates = split_taken(&source.table[own..full], &taken[own - first..]).1;
             }
         }
         if !kept.is_empty() {
@@ -340,6 +349,23 @@ impl World<'_> {
         }
     }
 
+    /// Keys of the full pages from the one in which a chunk begins, as if the prompt began with the
+    /// chunk at `from`. `None` for a first chunk, where it does.
+    fn keys_of_chunk(&mut self, request: RequestId, from: Tokens) -> Option<Vec<PageKey>> {
+        let live = self.live(request);
+        let source = live.source.as_ref().expect("its pages are held");
+        let page = self.layout.page();
+        let pages = source.done.pages_floor(page).index().checked_sub(source.shared)?;
+        let spec = &self.requests[request.index()];
+        let namespace = self.key_namespace(spec);
+        let chunk = self.chains.sequence(namespace, runs_behind(spec.all_runs(), from));
+        // A page that the chunk shares with what precedes it moves the last ones past its end.
+        let end = chunk.len() - Tokens(1);
+        let key = |last: Tokens| chunk.chain_at(last.min(end)).map(|chain| PageKey(chain.0));
+        let pages = (1..=pages).map(|count| Tokens(count as u32 * page.get() - 1));
+        (from > Tokens(0)).then(|| pages.filter_map(key).collect())
+    }
+
     /// Gives back what the request holds on prefill; cached pages stay in the tree.
     pub(super) fn release_source(&mut self, request: RequestId) {
         let live = self.live_mut(request);
@@ -349,9 +375,7 @@ impl World<'_> {
         self.prefills[index].cut.take_if(|cut| *cut == request);
         if !self.live(request).was_forgotten {
             let store = &mut self.prefills[index].store;
-            if let (Some(cache), Some(anchor)) = (&mut store.cache, source.anchor) {
-                assert!(cache.unlock(anchor), "the prefix was locked");
-            }
+            store.unlock(&source.anchors);
             let own = [&source.freed_early, &source.table[source.shared..]].concat();
             store.give_back(&mut self.log, Holder::Request(request), &own);
         }

@@ -27,6 +27,8 @@ pub(super) enum Place {
 pub(super) struct Live {
     /// Prompt and output.
     pub(super) text: Rc<Sequence>,
+    /// The same as prefix caches tell texts apart.
+    pub(super) keyed: Rc<Sequence>,
     /// Tokens that prefill computes for the present transfer: the prompt, and after a retraction
     /// without a host copy also the output so far.
     pub(super) length: Tokens,
@@ -74,8 +76,9 @@ pub(super) struct HostCopy {
 
 /// What a request holds on prefill.
 pub(super) struct Source {
-    /// The locked place in the prefix cache.
-    pub(super) anchor: Option<Anchor>,
+    /// The locked places in the prefix cache: one, or one a chunk where chunks are keyed apart
+    /// (`chunk_hash = "own_tokens"`).
+    pub(super) anchors: Vec<Anchor>,
     /// Keys of the prompt's full pages; empty without a cache.
     pub(super) keys: Vec<PageKey>,
     /// Page table from position 0.

@@ -2,7 +2,7 @@
 
 use super::log::Log;
 use crate::behaviour::FreeCheck;
-use crate::cache::PrefixCache;
+use crate::cache::{Anchor, PrefixCache};
 use crate::finding::{Mark, Metric};
 use crate::oracle::Remains;
 use crate::oracle::fact::{Fact, Holder, Server, Side};
@@ -15,7 +15,7 @@ pub(super) struct Store {
     pub(super) server: Server,
     pub(super) pool: Pool,
     pub(super) cache: Option<Box<dyn PrefixCache>>,
-    /// Rows by rank; prefill has one.
+    /// Rows by rank; prefill has one. Where decode keeps draft KV, its rows by rank stand behind them.
     pub(super) memory: Vec<Memory>,
     free_check: FreeCheck,
     is_free: Vec<bool>,
@@ -26,18 +26,11 @@ impl Store {
         server: Server,
         pool: Pool,
         cache: Option<Box<dyn PrefixCache>>,
-        ranks: u32,
+        memory: Vec<Memory>,
         free_check: FreeCheck,
     ) -> Store {
         let pages = pool.total();
-        Store {
-            server,
-            memory: (0..ranks).map(|_| Memory::new(pages.0)).collect(),
-            is_free: vec![true; pages.index() + 1],
-            pool,
-            cache,
-            free_check,
-        }
+        Store { server, memory, is_free: vec![true; pages.index() + 1], pool, cache, free_check }
     }
 
     /// Pages that could be had: free ones and those that eviction could drop.
@@ -63,6 +56,15 @@ impl Store {
             self.give_back(log, Holder::Cache, &dropped);
         }
         dropped
+    }
+
+    /// Undoes the locks on `anchors`, each of which was locked.
+    pub(super) fn unlock(&mut self, anchors: &[Anchor]) {
+        if let Some(cache) = &mut self.cache {
+            for &anchor in anchors {
+                assert!(cache.unlock(anchor), "the anchor was locked");
+            }
+        }
     }
 
     /// States that the pool handed `pages` to `request`, from ordinal `first` of its table on.
@@ -109,6 +111,22 @@ impl Store {
         let all = (1..=self.pool.total().0).map(PageId);
         let used: Vec<PageId> = all.filter(|page| !self.is_free[page.index()]).collect();
         self.give_back(log, Holder::Cache, &used);
+    }
+
+    /// Gives back a segment of `request`'s table that begins at row `start` of its first page. The
+    /// page goes back as a whole.
+    pub(super) fn give_back_part(
+        &mut self,
+        log: &mut Log,
+        request: RequestId,
+        pages: &[PageId],
+        start: u32,
+    ) {
+        if let Some(&page) = pages.first() {
+            let fact = Fact::FreedPart { server: self.server, request, page, start };
+            log.tell(&fact, &self.memory);
+        }
+        self.give_back(log, Holder::Request(request), pages);
     }
 
     /// States what pool and cache count.

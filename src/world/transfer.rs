@@ -5,15 +5,20 @@ use super::event::Event;
 use super::handoff::{Action, Fact as Told, Part as HandoffPart};
 use super::link::Copy;
 use crate::behaviour::{
-    DestinationList, EarlySend, EmptyLast, Packing, SendCut, SendSplit, SourceOffset,
+    DestinationList, DraftRows, EarlySend, EmptyLast, Packing, Relayout, Rows, SendCut, SendSplit,
+    SourceLength, SourceOffset,
 };
 use crate::finding::{Chance, Code, Mark, Metric};
-use crate::oracle::fact::{Fact, Part, Writes};
+use crate::oracle::fact::{Fact, Part, Write, Writes};
 use crate::planner::descriptors::DescriptorCount;
 use crate::planner::packing::{PackRegions, SendPart};
-use crate::planner::{Piece, PlanInput, Refusal, RunPlan};
+use crate::planner::{Piece, PlanInput, Refusal, RunPlan, untranslated};
+use crate::pool::memory::Memory;
 use crate::scenario::Moment;
 use crate::units::{PageId, PageSize, Pages, Rank, RequestId, Tick, Tokens};
+
+/// The rows of one rank's part of a piece, and the draft rows that go with them.
+type Layouts = (RunPlan, RunPlan);
 
 /// Source pages and tokens of one planner call.
 struct Send {
@@ -55,7 +60,13 @@ impl World<'_> {
     /// Sends what is new once `done` positions are computed.
     pub(super) fn send_computed(&mut self, request: RequestId, done: Tokens, last: bool) {
         let reach = match (last, self.switches.send_cut) {
-            (true, _) => self.live_mut(request).source_mut().length,
+            (true, _) => {
+                let length = self.live_mut(request).source_mut().length;
+                match self.switches.source_length {
+                    SourceLength::Prompt => length,
+                    SourceLength::OneMore => length + Tokens(1),
+                }
+            }
             (false, SendCut::FullPage) => done.floor_to(self.layout.page()),
             (false, SendCut::None) => done,
         };
@@ -82,7 +93,9 @@ impl World<'_> {
         };
         let count = Tokens(u32::try_from(tokens).unwrap_or(0)).pages_ceil(page);
         let first = source.cursor.pages_floor(page).index();
-        let pages = source.table.iter().skip(first).take(count.index()).copied().collect();
+        // An entry of the table that was never filled names the padding page.
+        let table = source.table.iter().copied().chain([PageId(0)]);
+        let pages = table.skip(first).take(count.index()).collect();
         let offset = match source_offset {
             SourceOffset::PagesSincePrefix => source.pages_sent,
             SourceOffset::PagesOfChunk => 0,
@@ -168,7 +181,7 @@ impl World<'_> {
             Ok(input) => {
                 for rank in self.layout.each_rank() {
                     let input = input.for_rank(rank).expect("the rank is one of the layout");
-                    match self.planner.plan_runs(&input) {
+                    match self.lay_out(&input) {
                         Ok(plan) => plans.push((rank, plan)),
                         Err(refusal) => {
                             let first = || (code_of(&refusal), Vec::new(), refusal.to_string());
@@ -205,11 +218,30 @@ impl World<'_> {
         false
     }
 
-    fn queue_copy(&mut self, part: Part, plan: RunPlan, source_pages: &[PageId]) {
+    /// The rows of one rank's part of a piece, and its draft rows.
+    fn lay_out(&self, input: &PlanInput<'_>) -> Result<Layouts, Refusal> {
+        let plan = match self.switches.relayout {
+            Relayout::PerRank => self.planner.plan_runs(input)?,
+            Relayout::None => untranslated::page_by_page(input),
+        };
+        let draft = match self.switches.draft_rows {
+            _ if !self.scenario.decode.draft => RunPlan::default(),
+            DraftRows::Own => self.planner.draft_runs(input)?.unwrap_or_default(),
+            DraftRows::ByTargetList => plan.clone(),
+        };
+        let plan = match self.switches.rows {
+            Rows::PerRank => plan,
+            Rows::VirtualAsLocal => untranslated::virtual_rows(&plan, input.layout(), input.rank()),
+        };
+        Ok((plan, draft))
+    }
+
+    fn queue_copy(&mut self, part: Part, (plan, draft): Layouts, source_pages: &[PageId]) {
         let rows = plan.tokens();
         if rows == 0 {
             self.log.mark(Mark::PartEmpty);
-            if part.last && self.switches.empty_last == EmptyLast::Dropped {
+            if part.last && draft.runs.is_empty() && self.switches.empty_last == EmptyLast::Dropped
+            {
                 return;
             }
         }
@@ -220,7 +252,8 @@ impl World<'_> {
         let link_config = &self.scenario.link;
         let transfer = (rows * link_config.token_bytes).div_ceil(link_config.bytes_per_tick);
         let service = Tick(link_config.copy_ticks + transfer);
-        let target_pages = destination_pages(&plan, self.layout.page());
+        let mut target_pages = destination_pages(&plan, self.layout.page());
+        target_pages.extend(destination_pages(&draft, self.layout.virtual_page()));
         let fact = Fact::Queued {
             part,
             source: self.prefills[prefill].store.server,
@@ -231,7 +264,8 @@ impl World<'_> {
         self.log.tell(&fact, &[]);
         self.log.count(Metric::Copies, 1);
         let link = prefill * self.decodes.len() + decode;
-        let copy = Copy { part, plan, packed, service, writes: None };
+        let draft_writes = Vec::new();
+        let copy = Copy { part, plan, draft, packed, service, writes: None, draft_writes };
         self.links[link].spills |= copy.packed.is_some() && !self.regions().fits_region(rows);
         self.links[link].queue.push_back(copy);
         if self.links[link].queue.len() == 1 {
@@ -278,8 +312,7 @@ impl World<'_> {
     fn gather(&mut self, link: usize) {
         let store = &self.prefills[link / self.decodes.len()].store;
         let link = &mut self.links[link];
-        let ranks = self.layout.ranks();
-        for index in link.gather(&store.memory[0], self.layout.page(), ranks) {
+        for index in link.gather(&store.memory[0], self.layout) {
             let copy = &link.queue[index];
             let writes = Writes(copy.writes.as_deref().unwrap_or_default());
             self.log.tell(&Fact::Read { part: copy.part, writes }, &store.memory);
@@ -313,18 +346,24 @@ impl World<'_> {
     fn land(&mut self, copy: Copy) {
         let part = copy.part;
         let mut writes = copy.writes.expect("a served copy has read its rows");
-        for (stamp, _) in writes.iter_mut().filter_map(|write| write.content.as_mut()) {
+        let mut draft = copy.draft_writes;
+        let all = writes.iter_mut().chain(&mut draft);
+        for (stamp, _) in all.filter_map(|write| write.content.as_mut()) {
             stamp.written = self.log.now;
         }
+        let ranks = self.layout.ranks() as usize;
         let decode = self.live(part.request).decode;
         let store = &mut self.decodes[decode].store;
+        if !draft.is_empty() {
+            self.log.mark(Mark::DraftSent);
+            let fact = Fact::DraftLanded { part, writes: Writes(&draft) };
+            self.log.tell(&fact, &store.memory);
+        }
         self.log.tell(&Fact::Landed { part, writes: Writes(&writes) }, &store.memory);
         let memory = &mut store.memory[part.rank.index()];
-        for write in &writes {
-            match write.extent() {
-                Some(extent) => memory.write(write.page, extent),
-                None => memory.erase(write.page, write.start, write.len),
-            }
+        write_all(memory, &writes);
+        if let Some(memory) = store.memory.get_mut(ranks + part.rank.index()) {
+            write_all(memory, &draft);
         }
         self.send_message(part);
     }
@@ -344,6 +383,15 @@ impl World<'_> {
 
 pub(super) fn handoff_part(part: Part) -> HandoffPart {
     HandoffPart { piece: part.piece, rank: part.rank, last: part.last }
+}
+
+fn write_all(memory: &mut Memory, writes: &[Write]) {
+    for write in writes {
+        match write.extent() {
+            Some(extent) => memory.write(write.page, extent),
+            None => memory.erase(write.page, write.start, write.len),
+        }
+    }
 }
 
 /// The pages that a plan writes, in order, neighbours once.

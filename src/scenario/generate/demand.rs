@@ -127,10 +127,10 @@ fn request(
     }
 }
 
-/// What a prompt can share: a hot content, or an earlier prompt, whole, cut short, or with its
-/// output as the turn after it has it.
+/// What a prompt can share: a hot content, or an earlier prompt, whole, cut short at either end, or
+/// with its output as the turn after it has it.
 fn shared(choices: &mut impl Choices, habits: &Habits, earlier: &[RequestSpec]) -> Vec<RunSpec> {
-    let form = choices.below(5);
+    let form = choices.below(6);
     if form == 0 || earlier.is_empty() {
         let content = ContentId(1 + choices.below(HOT_CONTENTS));
         let len = Tokens(tokens(choices, habits.layout, habits.longest));
@@ -143,6 +143,7 @@ fn shared(choices: &mut impl Choices, habits: &Habits, earlier: &[RequestSpec]) 
             runs.push(RunSpec { content, offset: Tokens(0), len: before.output });
         }
         (3, _) => cut(&mut runs, tokens(choices, habits.layout, habits.longest)),
+        (4, _) => skip(&mut runs, tokens(choices, habits.layout, habits.longest)),
         (_, _) => {}
     }
     runs
@@ -184,6 +185,18 @@ fn cut(runs: &mut Vec<RunSpec>, most: u32) {
     for run in &mut *runs {
         run.len = run.len.min(left);
         left -= run.len;
+    }
+    runs.retain(|run| run.len > Tokens(0));
+}
+
+/// Takes the first `tokens` of `runs` away.
+fn skip(runs: &mut Vec<RunSpec>, tokens: u32) {
+    let mut left = Tokens(tokens);
+    for run in &mut *runs {
+        let skipped = run.len.min(left);
+        left -= skipped;
+        run.offset += skipped;
+        run.len -= skipped;
     }
     runs.retain(|run| run.len > Tokens(0));
 }
