@@ -6,7 +6,7 @@ use std::sync::atomic::AtomicBool;
 
 use clap::Args;
 use indicatif::{ProgressBar, ProgressStyle};
-use signal_hook::consts::SIGINT;
+use signal_hook::consts::{SIGINT, SIGTERM};
 
 use super::input::{self, STDIN, is_stdin, within};
 use super::output::FormatArgs;
@@ -32,7 +32,8 @@ Examples:
 
 /// Runs every cell of a plan for every seed, and keeps what each run leaves in a ledger.
 ///
-/// A sweep that was stopped goes on where it ended; Ctrl-C keeps what is finished (exit code 130).
+/// A sweep that was stopped goes on where it ended; Ctrl-C and SIGTERM keep what is finished (exit
+/// code 130).
 /// Findings are what a sweep is for and do not make it fail: it ends with 0 when every run is in
 /// the ledger or the plan's time is up, with 4 when no run reached a mark that the plan asks for, or
 /// a rate is beyond the bounds that it expects, with 1 when a run could not be run.
@@ -185,13 +186,16 @@ fn default_ledger(plan: &Path, shard: Shard) -> PathBuf {
     PathBuf::from(name)
 }
 
-/// A flag that Ctrl-C sets; a second Ctrl-C ends the process, as the runs under way can be long.
+/// A flag that Ctrl-C sets, or a cluster that takes its machine back; a second time ends the process,
+/// as the runs under way can be long.
 fn stop_on_interrupt() -> Result<Arc<AtomicBool>, CliError> {
     let stop = Arc::new(AtomicBool::new(false));
     let code = Exit::Interrupted as i32;
-    signal_hook::flag::register_conditional_shutdown(SIGINT, code, Arc::clone(&stop))
-        .and_then(|_| signal_hook::flag::register(SIGINT, Arc::clone(&stop)))
-        .map_err(|error| CliError::failure(format!("Ctrl-C: {error}")))?;
+    for signal in [SIGINT, SIGTERM] {
+        signal_hook::flag::register_conditional_shutdown(signal, code, Arc::clone(&stop))
+            .and_then(|_| signal_hook::flag::register(signal, Arc::clone(&stop)))
+            .map_err(|error| CliError::failure(format!("signal {signal}: {error}")))?;
+    }
     Ok(stop)
 }
 

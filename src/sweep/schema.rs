@@ -70,7 +70,7 @@ pub(super) fn difference(db: &Connection) -> rusqlite::Result<Option<Difference>
     for (table, expected) in wide_tables() {
         let sql = format!("SELECT * FROM {table} LIMIT 0");
         let statement = db.prepare(&sql)?;
-        if !statement.column_names().into_iter().skip(1).eq(expected) {
+        if !statement.column_names().skip(1).eq(expected) {
             let found = format!("another release (other columns in `{table}`)");
             return Ok(Some(Difference::Version(found)));
         }
