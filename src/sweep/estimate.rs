@@ -8,9 +8,9 @@ use super::plan::Plan;
 use crate::finding::Run;
 use crate::scenario::Scenario;
 
-/// Cells that are tried at most.
-const CELLS_MAX: u64 = 64;
-/// No further cell is tried after so long.
+/// Runs that are measured at most, and cells that are tried.
+const RUNS_MAX: u64 = 64;
+/// No further run is measured after so long.
 const TIME: Duration = Duration::from_secs(2);
 
 /// The wall times of a few runs on one thread.
@@ -27,24 +27,29 @@ pub struct Estimate {
 }
 
 impl Estimate {
-    /// Measures the first seed of cells that lie evenly among those with runs that are due, at least
-    /// one. Whether a run finds anything, or cannot be run, is for the sweep to say.
+    /// Measures a few of the runs that are due, at least one: the first seed of cells that lie evenly
+    /// among all, then their second, and so on. Whether a run finds anything, or cannot be run, is
+    /// for the sweep to say.
     pub fn measure(
         plan: &Plan,
         due: &Due,
         run: impl Fn(&Scenario) -> Result<Run, String>,
     ) -> Estimate {
-        let cells: Vec<CellId> =
-            due.cells().filter(|(_, runs)| *runs > 0).map(|(cell, _)| cell).collect();
+        let cells: Vec<(CellId, u64)> = due.cells().filter(|(_, runs)| *runs > 0).collect();
+        let tried: Vec<usize> = spread(cells.len()).collect();
         let mut estimate = Estimate::default();
-        for index in spread(cells.len()) {
-            let Ok(mut scenario) = plan.scenario(cells[index]) else { continue };
-            scenario.seed = plan.seeds.first;
-            let began = Instant::now();
-            drop(run(&scenario));
-            estimate.add(began.elapsed());
-            if estimate.time >= TIME {
-                break;
+        let rounds = cells.iter().map(|(_, runs)| *runs).max().unwrap_or(0);
+        for ordinal in 0..rounds {
+            let tried = tried.iter().map(|&index| &cells[index]);
+            for &(cell, _) in tried.filter(|(_, runs)| ordinal < *runs) {
+                if estimate.runs == RUNS_MAX || estimate.time >= TIME {
+                    return estimate;
+                }
+                let Ok(scenario) = plan.scenario(cell) else { continue };
+                let scenario = Scenario { seed: plan.seeds.first + ordinal, ..scenario };
+                let began = Instant::now();
+                drop(run(&scenario));
+                estimate.add(began.elapsed());
             }
         }
         estimate
@@ -69,16 +74,16 @@ impl Estimate {
 /// Indices below `cells` in an order that is spread over all of them wherever it ends: first the
 /// middles of a few equal parts, as far apart as can be.
 fn spread(cells: usize) -> impl Iterator<Item = usize> {
-    let tried = u64::try_from(cells).unwrap_or(u64::MAX).min(CELLS_MAX);
+    let tried = u64::try_from(cells).unwrap_or(u64::MAX).min(RUNS_MAX);
     // The bits of a number in reverse order jump by halves, quarters, eighths.
     let bits = tried.next_power_of_two().trailing_zeros();
     let reversed = (0..1_u64 << bits).map(move |number| match bits {
         0 => 0,
         bits => number.reverse_bits() >> (u64::BITS - bits),
     });
-    let parts = usize::try_from(tried).expect("CELLS_MAX");
+    let parts = usize::try_from(tried).expect("RUNS_MAX");
     reversed.filter(move |&part| part < tried).map(move |part| {
-        let part = usize::try_from(part).expect("CELLS_MAX");
+        let part = usize::try_from(part).expect("RUNS_MAX");
         (2 * part + 1) * cells / (2 * parts)
     })
 }
@@ -86,6 +91,7 @@ fn spread(cells: usize) -> impl Iterator<Item = usize> {
 #[cfg(test)]
 mod tests {
     use std::collections::BTreeSet;
+    use std::sync::Mutex;
 
     use super::*;
     use crate::sweep::execute::tests::fake;
@@ -121,9 +127,15 @@ mod tests {
     }
 
     #[test]
-    fn every_cell_of_a_small_plan_is_measured_once() {
+    fn every_run_of_a_small_plan_is_measured_once() {
         let plan = small();
         let due = Due::new(&plan, (0..6).map(CellId).collect(), Shard::WHOLE);
-        assert_eq!(Estimate::measure(&plan, &due, fake).runs, 6);
+        let seen = Mutex::new(Vec::new());
+        let counted = |scenario: &Scenario| {
+            seen.lock().unwrap().push(scenario.seed);
+            fake(scenario)
+        };
+        assert_eq!(Estimate::measure(&plan, &due, counted).runs, 18);
+        assert_eq!(seen.into_inner().unwrap(), [[5; 6], [6; 6], [7; 6]].concat());
     }
 }
