@@ -196,7 +196,7 @@ fn an_array_s_variables_say_which_shard_it_is() {
         drop(std::fs::remove_file(&out));
         let mut command = assert_cmd::Command::new(cargo_bin!("kvseam"));
         command.args(["sweep", text(&path), "--out", text(&out)]);
-        let output = command.env_remove("KVSEAM_SHARDS").envs(variables.iter().copied()).output();
+        let output = command.env_clear().envs(variables.iter().copied()).output();
         let output = output.unwrap();
         (output.status.code().unwrap(), String::from_utf8(output.stderr).unwrap())
     };
@@ -251,6 +251,28 @@ fn a_sweep_that_was_killed_again_and_again_ends_as_an_undisturbed_one() {
     sweep(&path, &killed, &[]).data(0);
     let digest = |path: &Path| Ledger::open(path).unwrap().content_digest().unwrap();
     assert_eq!(digest(&killed), digest(&alone));
+}
+
+#[test]
+#[cfg(unix)]
+fn a_sweep_that_is_told_to_end_keeps_what_is_finished() {
+    let (folder, path) = written("told", &plan(2_000_000, ""));
+    let out = folder.join("ledger.sqlite");
+    let mut command = std::process::Command::new(cargo_bin!("kvseam"));
+    command.args(["sweep", text(&path), "--shard", "1/1", "--out", text(&out)]);
+    let mut sweep = command.stdout(Stdio::piped()).spawn().unwrap();
+    // The tables alone are smaller: a batch is there.
+    while std::fs::metadata(&out).map_or(0, |file| file.len()) < 200_000 {
+        assert!(sweep.try_wait().unwrap().is_none());
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    let pid = sweep.id().to_string();
+    std::process::Command::new("kill").args(["-TERM", &pid]).status().unwrap();
+    let ended = sweep.wait_with_output().unwrap();
+    assert_eq!(ended.status.code(), Some(130));
+    let told = String::from_utf8(ended.stdout).unwrap();
+    assert!(told.contains("interrupted  the same command does the rest"), "{told}");
+    assert!(!Ledger::open(&out).unwrap().done().unwrap().is_empty());
 }
 
 /// The queries of the ledger's description, each on a ledger of the plan above: two cells have
