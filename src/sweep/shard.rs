@@ -73,7 +73,9 @@ impl Shard {
         let (number, of) = match given {
             Some(of) => (index.saturating_add(1), of),
             None if name == "JOB_COMPLETION_INDEX" => {
-                return Err(format!("{SHARDS_VARIABLE}: must be given beside {name}, got nothing"));
+                return Err(format!(
+                    "{SHARDS_VARIABLE}: must be given beside {name}, or --shard, got nothing"
+                ));
             }
             None => {
                 let bound =
