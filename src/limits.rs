@@ -55,6 +55,12 @@ pub const EVENTS_PER_PROMPT_PIECE: u64 = 16;
 pub const FINDINGS_KEPT: usize = 16;
 /// Runs of one sweep; a larger plan must be asked for twice.
 pub const SWEEP_RUNS: u64 = 10_000_000;
+/// Runs of one sweep at all: a bit for each is 125 MB.
+pub const SWEEP_RUNS_ALLOWED: u64 = 1_000_000_000;
+/// Points of one axis, each of which is tried on the base scenario when a plan is read.
+pub const AXIS_POINTS: usize = 10_000;
+/// Shards of one sweep: a merge holds the ledger of each open, of which most systems allow 1,024.
+pub const SHARDS: RangeInclusive<u64> = 1..=512;
 /// Times that one refused request may be served again before it fails for good.
 pub const REFUSALS_MAX: u32 = 3;
 /// Threads of one sweep: more than the cores of any machine known, and few enough to be started.

@@ -1,5 +1,9 @@
 //! Rates with intervals, and quantiles. The only floats below the report.
 
+use std::fmt;
+
+use serde::Deserialize;
+
 /// Events out of chances.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Rate {
@@ -20,6 +24,16 @@ pub struct Interval {
     pub high: f64,
 }
 
+/// What a share must be, both ends included.
+#[derive(Clone, Copy, Debug, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Bounds {
+    /// At least, within 0..=1.
+    pub min: Option<f64>,
+    /// At most, within 0..=1.
+    pub max: Option<f64>,
+}
+
 /// The two-sided 95 % quantile of the normal distribution.
 const Z: f64 = 1.959_963_984_540_054;
 
@@ -38,6 +52,32 @@ impl Rate {
         let low = if self.hits == 0 { 0.0 } else { (centre - half).max(0.0) };
         let high = if self.hits == self.chances { 1.0 } else { (centre + half).min(1.0) };
         Some(Interval { low, share, high })
+    }
+}
+
+impl Bounds {
+    /// Refuses bounds that no share can be within, and none at all.
+    pub fn check(self) -> Result<(), String> {
+        let (min, max) = (self.min.unwrap_or(0.0), self.max.unwrap_or(1.0));
+        if self.min.or(self.max).is_none() {
+            return Err("must be `min`, `max` or both, got neither".to_owned());
+        }
+        if 0.0 <= min && min <= max && max <= 1.0 {
+            return Ok(());
+        }
+        Err(format!("must be 0 <= min <= max <= 1, got {min} and {max}"))
+    }
+
+    /// Whether the share of which this is the interval can be within.
+    pub fn admits(self, interval: Interval) -> bool {
+        self.min.is_none_or(|min| min <= interval.high)
+            && self.max.is_none_or(|max| interval.low <= max)
+    }
+}
+
+impl fmt::Display for Bounds {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}..={}", self.min.unwrap_or(0.0), self.max.unwrap_or(1.0))
     }
 }
 
@@ -74,6 +114,16 @@ mod tests {
     #[test]
     fn no_chances_is_not_reached_rather_than_zero() {
         assert_eq!(Rate { hits: 0, chances: 0 }.interval(), None);
+    }
+
+    /// 81 of 263 are 0.308, within 0.2553 to 0.3662 but for one time in twenty.
+    #[test]
+    fn bounds_within_the_interval_admit_it_and_those_beyond_do_not() {
+        let found = Rate { hits: 81, chances: 263 }.interval().unwrap();
+        let admits = |min, max| Bounds { min, max }.admits(found);
+        assert!(admits(Some(0.3), Some(0.31)));
+        assert!(admits(Some(0.366), None) && !admits(Some(0.367), None));
+        assert!(admits(None, Some(0.256)) && !admits(None, Some(0.255)));
     }
 
     #[test]

@@ -1,70 +1,17 @@
 //! The command as a user meets it: exit codes, what is printed where, and files.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use assert_cmd::Command;
 use kvseam::sweep::ledger::Ledger;
 use serde_json::Value;
 
+mod common;
+use common::{kvseam, scratch, text, with_input};
+
 const BASELINE: &str = "sims/scenarios/sound-baseline.toml";
 const PADDED: &str = "sims/scenarios/padded-prefix.toml";
 const PLAN_VECTORS: &str = "tests/vectors/plan.jsonl";
-
-/// What a command printed and how it ended.
-struct Ended {
-    code: i32,
-    stdout: String,
-    stderr: String,
-}
-
-fn kvseam(words: &[&str]) -> Ended {
-    with_input(words, "")
-}
-
-fn with_input(words: &[&str], input: &str) -> Ended {
-    let mut command = Command::new(assert_cmd::cargo::cargo_bin!("kvseam"));
-    let output = command.args(words).write_stdin(input).output().unwrap();
-    Ended {
-        code: output.status.code().expect("the command was not killed"),
-        stdout: String::from_utf8(output.stdout).unwrap(),
-        stderr: String::from_utf8(output.stderr).unwrap(),
-    }
-}
-
-impl Ended {
-    /// The standard output of a command that ends with `code` and without a message.
-    #[track_caller]
-    fn data(self, code: i32) -> String {
-        assert_eq!((self.code, self.stderr.as_str()), (code, ""), "{}", self.stdout);
-        self.stdout
-    }
-
-    #[track_caller]
-    fn json(self, code: i32) -> Value {
-        serde_json::from_str(&self.data(code)).unwrap()
-    }
-
-    /// The message of a command that is refused, with nothing on standard output.
-    #[track_caller]
-    fn message(self) -> String {
-        assert_eq!((self.code, self.stdout.as_str()), (2, ""), "{}", self.stderr);
-        self.stderr
-    }
-}
-
-/// An empty folder of this test.
-fn scratch(name: &str) -> PathBuf {
-    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);
-    if folder.exists() {
-        std::fs::remove_dir_all(&folder).unwrap();
-    }
-    std::fs::create_dir_all(&folder).unwrap();
-    folder
-}
-
-fn text(path: &Path) -> &str {
-    path.to_str().expect("the target folder has a UTF-8 path")
-}
 
 #[test]
 fn a_clean_run_ends_with_0_and_a_defect_with_3() {

@@ -16,7 +16,7 @@ use crate::scenario::{Scenario, file};
 use crate::world::{self, Registry};
 
 /// What messages call standard input.
-const STDIN: &str = "stdin";
+pub(super) const STDIN: &str = "stdin";
 
 /// A scenario and where it came from.
 pub(super) struct Source {
@@ -27,7 +27,7 @@ pub(super) struct Source {
     pub(super) scenario: Scenario,
 }
 
-fn is_stdin(file: &Path) -> bool {
+pub(super) fn is_stdin(file: &Path) -> bool {
     file == Path::new("-")
 }
 
@@ -35,16 +35,20 @@ fn name(file: &Path) -> String {
     if is_stdin(file) { STDIN.to_owned() } else { file.display().to_string() }
 }
 
+/// Reads a whole file.
+pub(super) fn text(file: &Path) -> Result<String, CliError> {
+    let mut text = String::new();
+    let read = if is_stdin(file) {
+        io::stdin().lock().read_to_string(&mut text).map(|_| text)
+    } else {
+        std::fs::read_to_string(file)
+    };
+    read.map_err(|reason| CliError::input(format!("{}: {reason}", name(file))))
+}
+
 /// Reads a scenario and carries out the assignments on it.
 pub(super) fn scenario(file: &Path, assignments: &[String]) -> Result<Source, CliError> {
-    let name = name(file);
-    let fail = |reason: io::Error| CliError::input(format!("{name}: {reason}"));
-    let mut text = String::new();
-    if is_stdin(file) {
-        io::stdin().lock().read_to_string(&mut text).map_err(fail)?;
-    } else {
-        text = std::fs::read_to_string(file).map_err(fail)?;
-    }
+    let (name, text) = (name(file), text(file)?);
     let mut fields = file::table(&text, &name).map_err(CliError::input)?;
     for assignment in assignments {
         file::set(&mut fields, assignment).map_err(CliError::input)?;

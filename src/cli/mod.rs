@@ -8,17 +8,21 @@ use std::process::ExitCode;
 use clap::{Parser, Subcommand};
 
 mod conform;
+mod dry_run;
 mod explain;
+mod export;
 mod import;
 mod input;
 mod lint;
 mod list;
+mod merge;
 mod minimize;
 mod output;
 mod plan;
 mod replay;
 mod report;
 mod run;
+mod standing;
 mod sweep;
 
 const EXAMPLES: &str = "\
@@ -53,6 +57,8 @@ enum Command {
     Run(run::RunArgs),
     Plan(plan::PlanArgs),
     Sweep(sweep::SweepArgs),
+    Merge(merge::MergeArgs),
+    Export(export::ExportArgs),
     Report(report::ReportArgs),
     Minimize(minimize::MinimizeArgs),
     Import(import::ImportArgs),
@@ -116,6 +122,8 @@ impl Cli {
             Command::Run(args) => run::run(args),
             Command::Plan(args) => plan::run(args),
             Command::Sweep(args) => sweep::run(args),
+            Command::Merge(args) => merge::run(args),
+            Command::Export(args) => export::run(args),
             Command::Report(args) => report::run(args),
             Command::Minimize(args) => minimize::run(args),
             Command::Import(args) => import::run(args),

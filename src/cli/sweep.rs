@@ -6,60 +6,63 @@ use std::sync::atomic::AtomicBool;
 
 use clap::Args;
 use indicatif::{ProgressBar, ProgressStyle};
-use serde::Serialize;
-use signal_hook::consts::SIGINT;
+use signal_hook::consts::{SIGINT, SIGTERM};
 
-use super::input::within;
-use super::output::{Align, Format, FormatArgs, columns, print, print_json, row};
-use super::{CliError, Exit};
-use crate::finding::{Mark, Named};
+use super::input::{self, STDIN, is_stdin, within};
+use super::output::FormatArgs;
+use super::standing::Standing;
+use super::{CliError, Exit, dry_run};
 use crate::limits;
 use crate::report::number::count;
 use crate::scenario::Scenario;
 use crate::scenario::validate::validate;
-use crate::sweep::execute::{Outcome, SweepError, execute};
+use crate::sweep::cell::CellId;
+use crate::sweep::execute::{SweepError, execute};
 use crate::sweep::ledger::Ledger;
-use crate::sweep::plan::{CellId, Plan};
+use crate::sweep::plan::Plan;
+use crate::sweep::shard::Shard;
 use crate::world::{self, Registry};
 
 const EXAMPLES: &str = "\
 Examples:
   kvseam sweep sims/plans/demo.toml
-  kvseam sweep PLAN --out runs/night.sqlite --threads 4";
+  kvseam sweep sims/plans/demo.toml --dry-run
+  kvseam sweep PLAN --out runs/night.sqlite --threads 4
+  kvseam sweep PLAN --shard 2/4";
 
 /// Runs every cell of a plan for every seed, and keeps what each run leaves in a ledger.
 ///
-/// A sweep that was stopped goes on where it ended; Ctrl-C keeps what is finished (exit code 130).
+/// A sweep that was stopped goes on where it ended; Ctrl-C and SIGTERM keep what is finished (exit
+/// code 130).
 /// Findings are what a sweep is for and do not make it fail: it ends with 0 when every run is in
-/// the ledger, with 4 when no run reached a mark that the plan asks for, with 1 when a run could
-/// not be run.
+/// the ledger or the plan's time is up, with 4 when no run reached a mark that the plan asks for, or
+/// a rate is beyond the bounds that it expects, with 1 when a run could not be run.
 #[derive(Args)]
 #[command(before_help = EXAMPLES)]
 pub(super) struct SweepArgs {
-    /// The plan: a scenario, axes and seeds.
+    /// The plan: a scenario, axes and seeds; `-` is standard input, with the base found from the
+    /// current folder.
     plan: PathBuf,
-    /// The ledger; by default the plan's name with `.ledger.sqlite`, in the current folder.
+    /// The ledger; by default the plan's name with `.ledger.sqlite`, or `.KofN.ledger.sqlite` for a
+    /// shard, in the current folder.
     #[arg(long, value_name = "LEDGER")]
     out: Option<PathBuf>,
     /// Threads, 1 to 1024; by default one for every core.
     #[arg(long, value_parser = threads)]
     threads: Option<usize>,
+    /// Only the K-th of N equal parts, for `merge`; by default what the variables of a Slurm job
+    /// array (SLURM_ARRAY_TASK_ID) or of a Kubernetes indexed job (JOB_COMPLETION_INDEX, with the
+    /// number of shards in KVSEAM_SHARDS) say, and everything where there are none.
+    #[arg(long, value_name = "K/N")]
+    shard: Option<Shard>,
+    /// Only prints the cells and the time that their runs will take, measured on a few.
+    #[arg(long)]
+    dry_run: bool,
+    /// Says a second time that a plan of more than ten million runs is meant.
+    #[arg(long)]
+    over_ten_million: bool,
     #[command(flatten)]
     output: FormatArgs,
-}
-
-/// How the sweep stands.
-#[derive(Serialize)]
-struct Answer {
-    ledger: String,
-    title: String,
-    cells: u64,
-    cells_impossible: u64,
-    runs: u64,
-    runs_done: u64,
-    runs_with_defects: u64,
-    runs_failed: u64,
-    marks_missing: Vec<Mark>,
 }
 
 fn threads(text: &str) -> Result<usize, String> {
@@ -68,12 +71,19 @@ fn threads(text: &str) -> Result<usize, String> {
 }
 
 pub(super) fn run(args: &SweepArgs) -> Result<Exit, CliError> {
-    let plan = Plan::read(&args.plan).map_err(CliError::input)?;
-    let path = args.out.clone().unwrap_or_else(|| default_ledger(&args.plan));
+    let plan = plan(args)?;
+    let shard = shard(args)?;
     let known = Registry::default().names();
     let check = |scenario: &Scenario| validate(scenario, &known).map_err(|why| why.to_string());
     refuse_impossible(&plan, check)?;
-    let mut ledger = Ledger::start(&path, &plan, check).map_err(CliError::input)?;
+    let folder = plan.sources.base_path.parent().unwrap_or(Path::new("")).to_owned();
+    let one = |scenario: &Scenario| world::run(scenario, &folder).map_err(|why| why.to_string());
+    let threads = args.threads.unwrap_or(0);
+    if args.dry_run {
+        return dry_run::run(&plan, shard, threads, check, one, args.output.format);
+    }
+    let path = ledger_path(args, shard)?;
+    let mut ledger = Ledger::start_shard(&path, &plan, shard, check).map_err(CliError::input)?;
     let impossible = ledger.impossible().map_err(CliError::input)?;
     if !impossible.is_empty() {
         let cells = impossible.iter().map(|(&cell, reason)| (cell, reason.clone()));
@@ -81,9 +91,7 @@ pub(super) fn run(args: &SweepArgs) -> Result<Exit, CliError> {
     }
     let stop = stop_on_interrupt()?;
     let bar = progress_bar();
-    let folder = plan.sources.base_path.parent().unwrap_or(Path::new("")).to_owned();
-    let one = |scenario: &Scenario| world::run(scenario, &folder).map_err(|why| why.to_string());
-    let outcome = execute(&mut ledger, args.threads.unwrap_or(0), &stop, one, |progress| {
+    let outcome = execute(&mut ledger, threads, &stop, one, |progress| {
         bar.set_length(progress.total);
         bar.set_position(progress.done);
     })
@@ -92,22 +100,46 @@ pub(super) fn run(args: &SweepArgs) -> Result<Exit, CliError> {
         SweepError::Threads(_) => CliError::failure(error),
     })?;
     bar.finish_and_clear();
-    let answer = Answer {
-        ledger: path.display().to_string(),
-        title: plan.title.clone(),
-        cells: plan.cells(),
-        cells_impossible: outcome.impossible.len() as u64,
-        runs: outcome.progress.total,
-        runs_done: outcome.progress.done,
-        runs_with_defects: outcome.defects,
-        runs_failed: outcome.errors,
-        marks_missing: outcome.marks_missing.clone(),
+    let mut standing = Standing::new(&path, &ledger, outcome.progress, &outcome.judged)?;
+    standing.is_interrupted = outcome.is_interrupted;
+    standing.print(args.output.format)?;
+    Ok(standing.exit())
+}
+
+fn plan(args: &SweepArgs) -> Result<Plan, CliError> {
+    let plan = if is_stdin(&args.plan) {
+        Plan::with_base(input::text(&args.plan)?, Path::new(STDIN))
+    } else {
+        Plan::read(&args.plan)
     };
-    match args.output.format {
-        Format::Table => print(&answer.text())?,
-        Format::Json => print_json(&answer)?,
+    let plan = plan.map_err(CliError::input)?;
+    if !args.over_ten_million {
+        plan.refuse_large().map_err(|error| {
+            CliError::Input(format!("{error}; if that is meant, say so with --over-ten-million"))
+        })?;
     }
-    Ok(exit(&outcome))
+    Ok(plan)
+}
+
+/// The shard asked for, or the one that a cluster gives to this process.
+fn shard(args: &SweepArgs) -> Result<Shard, CliError> {
+    if let Some(shard) = args.shard {
+        return Ok(shard);
+    }
+    let of_job = Shard::of_job(|name| std::env::var(name).ok()).map_err(CliError::Input)?;
+    let Some((shard, variable)) = of_job else { return Ok(Shard::WHOLE) };
+    eprintln!("shard {shard}, as {variable} says");
+    Ok(shard)
+}
+
+fn ledger_path(args: &SweepArgs, shard: Shard) -> Result<PathBuf, CliError> {
+    match &args.out {
+        Some(path) => Ok(path.clone()),
+        None if is_stdin(&args.plan) => Err(CliError::Input(
+            "--out: must be given with a plan on standard input, got nothing".to_owned(),
+        )),
+        None => Ok(default_ledger(&args.plan, shard)),
+    }
 }
 
 /// Refuses a plan without a cell that can be run, before a ledger is made for it.
@@ -115,7 +147,7 @@ fn refuse_impossible(
     plan: &Plan,
     check: impl Fn(&Scenario) -> Result<(), String>,
 ) -> Result<(), CliError> {
-    let reason = |cell| plan.scenario(cell).and_then(|scenario| check(&scenario)).err();
+    let reason = |cell| plan.impossible(cell, &check);
     let mut cells = (0..plan.cells()).map(CellId);
     if cells.any(|cell| reason(cell).is_none()) {
         return Ok(());
@@ -144,32 +176,26 @@ fn listed(plan: &Plan, impossible: impl Iterator<Item = (CellId, String)>, of: u
     format!("{} of {} cells impossible:{lines}", count(number), count(of))
 }
 
-fn exit(outcome: &Outcome) -> Exit {
-    if outcome.is_interrupted() {
-        Exit::Interrupted
-    } else if outcome.errors > 0 {
-        Exit::Failed
-    } else if !outcome.marks_missing.is_empty() {
-        Exit::Unmet
-    } else {
-        Exit::Clean
-    }
-}
-
 /// `plans/demo.toml` is kept in `demo.ledger.sqlite`.
-fn default_ledger(plan: &Path) -> PathBuf {
+fn default_ledger(plan: &Path, shard: Shard) -> PathBuf {
     let mut name = plan.file_stem().unwrap_or_default().to_owned();
+    if !shard.is_whole() {
+        name.push(format!(".{}of{}", shard.number, shard.of));
+    }
     name.push(".ledger.sqlite");
     PathBuf::from(name)
 }
 
-/// A flag that Ctrl-C sets; a second Ctrl-C ends the process, as the runs under way can be long.
+/// A flag that Ctrl-C sets, or a cluster that takes its machine back; a second time ends the process,
+/// as the runs under way can be long.
 fn stop_on_interrupt() -> Result<Arc<AtomicBool>, CliError> {
     let stop = Arc::new(AtomicBool::new(false));
     let code = Exit::Interrupted as i32;
-    signal_hook::flag::register_conditional_shutdown(SIGINT, code, Arc::clone(&stop))
-        .and_then(|_| signal_hook::flag::register(SIGINT, Arc::clone(&stop)))
-        .map_err(|error| CliError::failure(format!("Ctrl-C: {error}")))?;
+    for signal in [SIGINT, SIGTERM] {
+        signal_hook::flag::register_conditional_shutdown(signal, code, Arc::clone(&stop))
+            .and_then(|_| signal_hook::flag::register(signal, Arc::clone(&stop)))
+            .map_err(|error| CliError::failure(format!("signal {signal}: {error}")))?;
+    }
     Ok(stop)
 }
 
@@ -180,43 +206,15 @@ fn progress_bar() -> ProgressBar {
     ProgressBar::new(0).with_style(style)
 }
 
-impl Answer {
-    fn text(&self) -> String {
-        let mut rows = vec![
-            vec!["ledger".to_owned(), self.ledger.clone()],
-            vec![
-                "cells".to_owned(),
-                format!("{}, {} impossible", count(self.cells), count(self.cells_impossible)),
-            ],
-            vec![
-                "runs".to_owned(),
-                format!(
-                    "{} of {}: {} with a defect, {} failed",
-                    count(self.runs_done),
-                    count(self.runs),
-                    count(self.runs_with_defects),
-                    count(self.runs_failed)
-                ),
-            ],
-        ];
-        if !self.marks_missing.is_empty() {
-            let names: Vec<&str> = self.marks_missing.iter().map(|mark| mark.name()).collect();
-            rows.push(vec!["marks never reached".to_owned(), names.join(", ")]);
-        }
-        if self.runs_done < self.runs {
-            rows.push(row(["interrupted", "the same command does the rest"]));
-        }
-        format!("{}\n{}", self.title, columns(&[Align::Left, Align::Left], &rows))
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
     fn a_ledger_is_named_after_its_plan_and_lies_in_the_current_folder() {
-        let ledger = default_ledger(Path::new("sims/plans/demo.toml"));
-        assert_eq!(ledger, Path::new("demo.ledger.sqlite"));
+        let ledger = |shard| default_ledger(Path::new("sims/plans/demo.toml"), shard);
+        assert_eq!(ledger(Shard::WHOLE), Path::new("demo.ledger.sqlite"));
+        let second = Shard { number: 2, of: 4 };
+        assert_eq!(ledger(second), Path::new("demo.2of4.ledger.sqlite"));
     }
 }

@@ -1,79 +1,32 @@
-//! A *ledger*: what the runs of one sweep left, as an SQLite file.
-//!
-//! | table | a row | columns |
-//! |---|---|---|
-//! | `plan` | the sweep | kvseam (version), title, digest, runs, plan and base (both files' texts), plan_path, base_path |
-//! | `cells` | a cell | id, settings (JSON: axis → point), reason (why it is impossible, or null) |
-//! | `runs` | a run | id, cell, seed, verdict (`clean`, `defect`, `error`), error (text or null), ended (tick), digest, micros (wall time) |
-//! | `codes` | a code | id, name, severity, unit, chance |
-//! | `findings` | a code found by a run | run, code, count |
-//! | `chances`, `counters`, `marks` | a run without error | run, then a column for every chance, metric or mark |
-//!
-//! `PRAGMA user_version` is [`SCHEMA`]. A column costs one byte a run while it is 0 or 1, which is
-//! a fifth of what a row for every count other than zero takes, and one insertion instead of fifty.
+//! A *ledger*: what the runs of one sweep left, as an SQLite file. `reports/README.md` describes its
+//! tables.
 //!
 //! Each batch of runs is one transaction, so that a ledger holds only whole runs whenever the process
 //! dies. Contents do not depend on the order in which runs were done, but for `micros`.
-//!
-//! How often a code was found, by cell:
-//!
-//! ```sql
-//! SELECT cells.settings, codes.name, count(*) AS runs, sum(findings.count) AS findings
-//! FROM findings JOIN runs ON runs.id = run JOIN codes ON codes.id = code JOIN cells ON cells.id = cell
-//! GROUP BY cell, code ORDER BY runs DESC;
-//! ```
-//!
-//! The first runs with a defect, and the hit rate by cell:
-//!
-//! ```sql
-//! SELECT settings, seed FROM runs JOIN cells ON cells.id = cell WHERE verdict = 'defect' LIMIT 10;
-//! SELECT settings, 1.0 * sum(decode_hit_tokens) / sum(prompt_tokens) AS hit_rate
-//! FROM counters JOIN runs ON runs.id = run JOIN cells ON cells.id = cell GROUP BY cell;
-//! ```
 
 use std::collections::BTreeMap;
 use std::hash::Hasher;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use rusqlite::types::ValueRef;
+use rusqlite::types::{Type, ValueRef};
 use rusqlite::{Connection, OpenFlags, Transaction, params, params_from_iter};
 use siphasher::sip::SipHasher13;
 
-use super::plan::{CellId, Plan, PlanError, RunId, Sources};
-use crate::finding::{Chance, Code, Findings, Mark, Metric, Named, Run, Severity, Tally};
+use super::cell::{CellId, RunId};
+use super::due::Due;
+use super::plan::{Plan, PlanError, Sources};
+use super::run_set::RunSet;
+use super::schema::{self, key};
+use super::shard::Shard;
+use super::summary::corrupt;
+use crate::finding::{Findings, Named, Run, Tally};
 use crate::scenario::Scenario;
 
-/// The version of the tables.
-pub const SCHEMA: i64 = 1;
-
-/// Marks an SQLite file as a ledger: "kvsl" in ASCII.
-const APPLICATION: i64 = 0x6b76_736c;
-
-const TABLES: &str = "
-CREATE TABLE plan (
-    kvseam TEXT NOT NULL, title TEXT NOT NULL, digest INTEGER NOT NULL, runs INTEGER NOT NULL,
-    plan TEXT NOT NULL, base TEXT NOT NULL, plan_path TEXT NOT NULL, base_path TEXT NOT NULL
-) STRICT;
-CREATE TABLE cells (id INTEGER PRIMARY KEY, settings TEXT NOT NULL, reason TEXT) STRICT;
-CREATE TABLE runs (
-    id INTEGER PRIMARY KEY, cell INTEGER NOT NULL REFERENCES cells, seed INTEGER NOT NULL,
-    verdict TEXT NOT NULL, error TEXT, ended INTEGER NOT NULL, digest INTEGER NOT NULL,
-    micros INTEGER NOT NULL
-) STRICT;
-CREATE TABLE codes (
-    id INTEGER PRIMARY KEY, name TEXT NOT NULL, severity TEXT NOT NULL, unit TEXT NOT NULL,
-    chance TEXT NOT NULL
-) STRICT;
-CREATE TABLE findings (
-    run INTEGER NOT NULL REFERENCES runs, code INTEGER NOT NULL REFERENCES codes,
-    count INTEGER NOT NULL, PRIMARY KEY (run, code)
-) STRICT, WITHOUT ROWID;
-";
-
 /// What a ledger's content is, but for wall times and the paths by which files were named.
-const CONTENT: [&str; 7] = [
-    "SELECT kvseam, title, digest, runs, plan, base FROM plan",
+const CONTENT: [&str; 8] = [
+    "SELECT * FROM versions",
+    "SELECT title, digest, runs, plan, base FROM plan",
     "SELECT id, settings, reason FROM cells ORDER BY id",
     "SELECT id, cell, seed, verdict, error, ended, digest FROM runs ORDER BY id",
     "SELECT run, code, count FROM findings ORDER BY run, code",
@@ -121,6 +74,19 @@ pub enum LedgerError {
         /// Title of the plan that it belongs to.
         title: String,
     },
+    /// It belongs to another shard.
+    #[error(
+        "{}: must be a ledger of shard {expected}, got one of {found}; choose another file",
+        path.display()
+    )]
+    OtherShard {
+        /// The ledger.
+        path: PathBuf,
+        /// The shard to be done.
+        expected: Shard,
+        /// The one that it belongs to.
+        found: Shard,
+    },
     /// The plan in it does not parse.
     #[error("the plan in the ledger: {0}")]
     Plan(#[from] PlanError),
@@ -141,34 +107,55 @@ pub struct Record {
 pub struct Ledger {
     /// The plan that it belongs to.
     pub plan: Plan,
+    /// The part of it that is done here.
+    pub shard: Shard,
     pub(super) path: PathBuf,
     pub(super) db: Connection,
 }
 
 impl Ledger {
-    /// The ledger of `plan` at `path`: the one that is there, or a new one. No other process can use
-    /// it before this one drops it or dies. `check` says why a cell's
-    /// scenario cannot be run, if it cannot.
+    /// The ledger of the whole of `plan` at `path`, as [`Ledger::start_shard`] makes it.
     pub fn start(
         path: &Path,
         plan: &Plan,
         check: impl Fn(&Scenario) -> Result<(), String>,
     ) -> Result<Ledger, LedgerError> {
-        let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_CREATE;
-        let mut db = connect(path, flags)?;
-        keep(&db).map_err(|source| sqlite(path, source))?;
-        if is_empty(&db).map_err(|source| sqlite(path, source))? {
-            create(&mut db, plan, check).map_err(|source| sqlite(path, source))?;
+        Ledger::start_shard(path, plan, Shard::WHOLE, check)
+    }
+
+    /// The ledger of a shard of `plan` at `path`: the one that is there, or a new one. No other
+    /// process can use it before this one drops it or dies. `check` says why a cell's scenario cannot
+    /// be run, if it cannot.
+    pub fn start_shard(
+        path: &Path,
+        plan: &Plan,
+        shard: Shard,
+        check: impl Fn(&Scenario) -> Result<(), String>,
+    ) -> Result<Ledger, LedgerError> {
+        let mut db = connect_new(path)?;
+        if schema::is_empty(&db).map_err(|source| sqlite(path, source))? {
+            let reason = |cell| plan.impossible(cell, &check);
+            create(&mut db, plan, shard, reason).map_err(|source| sqlite(path, source))?;
         }
         let there = Ledger::read(path, db)?;
-        let version: String = there.one("SELECT kvseam FROM plan")?;
-        if version != env!("CARGO_PKG_VERSION") {
-            return Err(other_version(path, format!("kvseam {version}")));
-        }
+        there.check_release()?;
         if there.plan.digest() != plan.digest() {
             return Err(LedgerError::OtherPlan { path: path.to_owned(), title: there.plan.title });
         }
+        if there.shard != shard {
+            let (path, found) = (path.to_owned(), there.shard);
+            return Err(LedgerError::OtherShard { path, expected: shard, found });
+        }
         Ok(there)
+    }
+
+    /// Refuses a ledger that another release wrote: what it found may differ.
+    pub(super) fn check_release(&self) -> Result<(), LedgerError> {
+        let version: String = self.one("SELECT kvseam FROM versions")?;
+        if version == env!("CARGO_PKG_VERSION") {
+            return Ok(());
+        }
+        Err(other_version(&self.path, format!("kvseam {version}")))
     }
 
     /// The ledger that is at `path`.
@@ -190,18 +177,22 @@ impl Ledger {
         write(&mut self.db, &self.plan).map_err(|source| sqlite(path, source))
     }
 
-    /// Which runs it has, by number.
-    pub fn done(&self) -> Result<Vec<bool>, LedgerError> {
-        let runs = usize::try_from(self.plan.runs()).expect("limits::SWEEP_RUNS");
-        let mut done = vec![false; runs];
+    /// Which runs it has.
+    pub fn done(&self) -> Result<RunSet, LedgerError> {
+        let mut done = RunSet::new(self.plan.runs());
         self.each("SELECT id FROM runs", |row| {
-            let id: i64 = row.get(0)?;
-            if let Some(entry) = usize::try_from(id).ok().and_then(|id| done.get_mut(id)) {
-                *entry = true;
-            }
+            done.insert(RunId(unsigned(row.get(0)?)));
             Ok(())
         })?;
         Ok(done)
+    }
+
+    /// Which runs it should have in the end.
+    pub fn due(&self) -> Result<Due, LedgerError> {
+        let impossible = self.impossible()?;
+        let cells = (0..self.plan.cells()).map(CellId);
+        let possible = cells.filter(|cell| !impossible.contains_key(cell)).collect();
+        Ok(Due::new(&self.plan, possible, self.shard))
     }
 
     /// Cells that cannot be run, with the reason.
@@ -252,20 +243,32 @@ impl Ledger {
         self.db.query_row(sql, [], |row| row.get(0)).map_err(|source| sqlite(&self.path, source))
     }
 
-    fn read(path: &Path, db: Connection) -> Result<Ledger, LedgerError> {
-        check_format(path, &db)?;
-        let sql = "SELECT plan_path, plan, base_path, base FROM plan";
-        let sources = db
+    /// The ledger in a file that is open.
+    pub(super) fn read(path: &Path, db: Connection) -> Result<Ledger, LedgerError> {
+        let other = schema::difference(&db).map_err(|source| sqlite(path, source))?;
+        match other {
+            None => (),
+            Some(schema::Difference::NotALedger) => {
+                return Err(LedgerError::NotALedger(path.to_owned()));
+            }
+            Some(schema::Difference::Version(found)) => return Err(other_version(path, found)),
+        }
+        let sql = "SELECT plan_path, plan, base_path, base, shard, shards FROM plan";
+        let (sources, shard) = db
             .query_row(sql, [], |row| {
-                Ok(Sources {
+                let sources = Sources {
                     plan_path: PathBuf::from(row.get::<_, String>(0)?),
                     plan: row.get(1)?,
                     base_path: PathBuf::from(row.get::<_, String>(2)?),
                     base: row.get(3)?,
-                })
+                };
+                let (number, of) = (unsigned(row.get(4)?), unsigned(row.get(5)?));
+                let shard = Shard::new(number, of)
+                    .map_err(|reason| corrupt(4, Type::Integer, format!("shard: {reason}")))?;
+                Ok((sources, shard))
             })
             .map_err(|source| sqlite(path, source))?;
-        Ok(Ledger { plan: Plan::parse(sources)?, path: path.to_owned(), db })
+        Ok(Ledger { plan: Plan::parse(sources)?, shard, path: path.to_owned(), db })
     }
 }
 
@@ -279,11 +282,11 @@ pub(super) fn unsigned(value: i64) -> u64 {
     value.cast_unsigned()
 }
 
-fn signed(value: u64) -> i64 {
+pub(super) fn signed(value: u64) -> i64 {
     i64::try_from(value).expect("counts, seeds and ticks stay below 2^63")
 }
 
-fn sqlite(path: &Path, source: rusqlite::Error) -> LedgerError {
+pub(super) fn sqlite(path: &Path, source: rusqlite::Error) -> LedgerError {
     use rusqlite::ErrorCode::{DatabaseBusy, DatabaseLocked, NotADatabase};
     let path = path.to_owned();
     match source.sqlite_error_code() {
@@ -296,7 +299,7 @@ fn sqlite(path: &Path, source: rusqlite::Error) -> LedgerError {
 fn other_version(path: &Path, found: String) -> LedgerError {
     LedgerError::OtherVersion {
         path: path.to_owned(),
-        expected: format!("kvseam {} (schema {SCHEMA})", env!("CARGO_PKG_VERSION")),
+        expected: format!("kvseam {} (schema {})", env!("CARGO_PKG_VERSION"), schema::SCHEMA),
         found,
     }
 }
@@ -312,6 +315,13 @@ fn connect(path: &Path, flags: OpenFlags) -> Result<Connection, LedgerError> {
     open().map_err(|source| sqlite(path, source))
 }
 
+/// The file at `path`, made where there is none, for this process alone.
+pub(super) fn connect_new(path: &Path) -> Result<Connection, LedgerError> {
+    let db = connect(path, OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_CREATE)?;
+    keep(&db).map_err(|source| sqlite(path, source))?;
+    Ok(db)
+}
+
 /// Locks the file until the connection ends. The system drops the lock of a process that was killed.
 fn keep(db: &Connection) -> rusqlite::Result<()> {
     // Another sweep holds its lock for hours: there is nothing to wait for.
@@ -320,108 +330,15 @@ fn keep(db: &Connection) -> rusqlite::Result<()> {
     db.execute_batch("BEGIN EXCLUSIVE; COMMIT")
 }
 
-fn pragma(db: &Connection, name: &str) -> rusqlite::Result<i64> {
-    db.pragma_query_value(None, name, |row| row.get(0))
-}
-
-fn is_empty(db: &Connection) -> rusqlite::Result<bool> {
-    let tables: i64 = db.query_row("SELECT count(*) FROM sqlite_schema", [], |row| row.get(0))?;
-    Ok(tables == 0 && pragma(db, "application_id")? == 0)
-}
-
-fn check_format(path: &Path, db: &Connection) -> Result<(), LedgerError> {
-    let fail = |source| sqlite(path, source);
-    if pragma(db, "application_id").map_err(fail)? != APPLICATION {
-        return Err(LedgerError::NotALedger(path.to_owned()));
-    }
-    let schema = pragma(db, "user_version").map_err(fail)?;
-    if schema != SCHEMA {
-        return Err(other_version(path, format!("schema {schema}")));
-    }
-    for (table, expected) in wide_tables() {
-        let sql = format!("SELECT * FROM {table} LIMIT 0");
-        let statement = db.prepare(&sql).map_err(fail)?;
-        if !statement.column_names().skip(1).eq(expected) {
-            let found = format!("another release (other columns in `{table}`)");
-            return Err(other_version(path, found));
-        }
-    }
-    Ok(())
-}
-
-fn names<K: Named>() -> Vec<&'static str> {
-    K::ALL.iter().map(|item| item.name()).collect()
-}
-
-fn wide_tables() -> [(&'static str, Vec<&'static str>); 3] {
-    [("chances", names::<Chance>()), ("counters", names::<Metric>()), ("marks", names::<Mark>())]
-}
-
 fn create(
     db: &mut Connection,
     plan: &Plan,
-    check: impl Fn(&Scenario) -> Result<(), String>,
+    shard: Shard,
+    reason: impl Fn(CellId) -> Option<String>,
 ) -> rusqlite::Result<()> {
     let transaction = db.transaction()?;
-    transaction.pragma_update(None, "application_id", APPLICATION)?;
-    transaction.pragma_update(None, "user_version", SCHEMA)?;
-    transaction.execute_batch(TABLES)?;
-    for (table, columns) in wide_tables() {
-        let columns: String =
-            columns.iter().map(|name| format!(", \"{name}\" INTEGER NOT NULL")).collect();
-        transaction.execute_batch(&format!(
-            "CREATE TABLE {table} (run INTEGER PRIMARY KEY REFERENCES runs{columns}) STRICT;"
-        ))?;
-    }
-    transaction.execute(
-        "INSERT INTO plan VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)",
-        params![
-            env!("CARGO_PKG_VERSION"),
-            plan.title,
-            plan.digest().cast_signed(),
-            signed(plan.runs()),
-            plan.sources.plan,
-            plan.sources.base,
-            plan.sources.plan_path.display().to_string(),
-            plan.sources.base_path.display().to_string(),
-        ],
-    )?;
-    for &code in Code::ALL {
-        let severity = match code.severity() {
-            Severity::Defect => "defect",
-            Severity::Expected => "expected",
-        };
-        transaction.execute(
-            "INSERT INTO codes VALUES (?1, ?2, ?3, ?4, ?5)",
-            params![key(code), code.name(), severity, code.unit(), code.chance().name()],
-        )?;
-    }
-    insert_cells(&transaction, plan, check)?;
+    schema::create(&transaction, plan, shard, reason)?;
     transaction.commit()
-}
-
-fn insert_cells(
-    transaction: &Transaction,
-    plan: &Plan,
-    check: impl Fn(&Scenario) -> Result<(), String>,
-) -> rusqlite::Result<()> {
-    let mut statement = transaction.prepare("INSERT INTO cells VALUES (?1, ?2, ?3)")?;
-    for cell in (0..plan.cells()).map(CellId) {
-        let settings: serde_json::Map<String, serde_json::Value> = plan
-            .axes
-            .iter()
-            .zip(plan.points(cell))
-            .map(|(axis, point)| (axis.name.clone(), point.name.clone().into()))
-            .collect();
-        let settings = serde_json::Value::Object(settings).to_string();
-        let reason = plan.scenario(cell).and_then(|scenario| check(&scenario)).err();
-        statement.execute(params![signed(cell.0), settings, reason])?;
-    }
-    Ok(())
-}
-
-fn key(code: Code) -> i64 {
-    signed(code.index() as u64)
 }
 
 fn insert(transaction: &Transaction, plan: &Plan, record: &Record) -> rusqlite::Result<()> {

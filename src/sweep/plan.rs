@@ -7,23 +7,23 @@
 //! seeds = { first = 1, count = 100 }  # for every cell
 //! marks = ["hit.unaligned"]           # code paths that the sweep must reach
 //!
-//! [[axes]]                            # one setting
+//! budget = { runs = 5000, seconds = 3600 } # at most; left out, every seed of every cell
+//!
+//! [[axes]]                            # what varies: `axis` has all spellings
 //! path = "layout.page_size"
 //! values = [16, 64]
 //!
-//! [[axes]]                            # settings that change together
-//! name = "behaviour"
-//! points = [
-//!   { name = "sound", set = {} },
-//!   { name = "padded up", set = { "behaviour.decode_prefix_cut" = "padded_up" } },
-//! ]
+//! [[filters]]                         # cells to leave out: `filter`
+//! where = { "layout.page_size" = 64 }
+//! reason = "not sold"
+//!
+//! [[expect]]                          # how often a code may be found: `expect`
+//! code = "placed.missing"
+//! rate = { max = 0.01 }
 //! ```
 //!
-//! Cells are numbered with the last axis fastest, and runs with the seed faster still, so that a
-//! run's number says its cell and its seed. The base is a file, so that every run can be repeated by
-//! `kvseam run BASE --set path=value`.
+//! The base is a file, so that every run can be repeated by `kvseam run BASE --set path=value`.
 
-use std::collections::BTreeSet;
 use std::fmt;
 use std::hash::Hasher;
 use std::path::{Path, PathBuf};
@@ -32,6 +32,10 @@ use serde::Deserialize;
 use siphasher::sip::SipHasher13;
 use toml::{Table, Value};
 
+use super::axis::{Axis, AxisFile, check_paths};
+pub use super::cell::{CellId, RunId};
+use super::expect::{ExpectFile, Expectation};
+use super::filter::{Filter, FilterFile};
 use crate::finding::Mark;
 use crate::limits;
 use crate::scenario::Scenario;
@@ -83,29 +87,17 @@ pub struct Plan {
     pub axes: Vec<Axis>,
     /// The seeds of every cell.
     pub seeds: Seeds,
+    /// How much of it is done at most.
+    pub budget: Budget,
+    /// Cells that are left out.
+    pub filters: Vec<Filter>,
     /// Code paths that the sweep must reach.
     pub marks: Vec<Mark>,
+    /// How often codes may be found.
+    pub expect: Vec<Expectation>,
     /// The files that it was read from.
     pub sources: Sources,
     base: Table,
-}
-
-/// One thing that varies.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Axis {
-    /// The setting's path, or the name given to linked settings.
-    pub name: String,
-    /// What it takes, in order.
-    pub points: Vec<Point>,
-}
-
-/// One place on an axis.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Point {
-    /// The value, or the name given to linked values.
-    pub name: String,
-    /// Settings of the base scenario, by path.
-    pub set: Vec<(String, Value)>,
 }
 
 /// Consecutive seeds.
@@ -118,13 +110,15 @@ pub struct Seeds {
     pub count: u64,
 }
 
-/// The number of a cell.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct CellId(pub u64);
-
-/// The number of a run.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct RunId(pub u64);
+/// How much of a sweep is done at most.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Budget {
+    /// Runs, of all shards together. They are shared out evenly over the cells.
+    pub runs: Option<u64>,
+    /// Seconds of wall time, for each call and each shard. The same call again goes on for as long.
+    pub seconds: Option<u64>,
+}
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -134,31 +128,25 @@ struct PlanFile {
     base: String,
     seeds: Seeds,
     #[serde(default)]
+    budget: Budget,
+    #[serde(default)]
     marks: Vec<Mark>,
     #[serde(default)]
     axes: Vec<AxisFile>,
-}
-
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct AxisFile {
-    path: Option<String>,
-    values: Option<Vec<Value>>,
-    name: Option<String>,
-    points: Option<Vec<PointFile>>,
-}
-
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct PointFile {
-    name: String,
-    set: Table,
+    #[serde(default)]
+    filters: Vec<FilterFile>,
+    #[serde(default)]
+    expect: Vec<ExpectFile>,
 }
 
 impl Plan {
     /// Reads a plan and its base scenario.
     pub fn read(path: &Path) -> Result<Plan, PlanError> {
-        let plan = read_text(path)?;
+        Plan::with_base(read_text(path)?, path)
+    }
+
+    /// The plan of a text that is called `path`, with its base scenario read from there.
+    pub fn with_base(plan: String, path: &Path) -> Result<Plan, PlanError> {
         let file: PlanFile = parse_toml(&plan, path)?;
         let base_path = path.parent().unwrap_or(Path::new("")).join(&file.base);
         let base = read_text(&base_path)?;
@@ -178,80 +166,33 @@ impl Plan {
         if file.version != VERSION {
             return Err(fail("version", format!("must be {VERSION}, got {}", file.version)));
         }
-        let axes = file
-            .axes
-            .into_iter()
-            .enumerate()
-            .map(|(index, axis)| {
-                axis.check().map_err(|(path, reason)| fail(&format!("axes[{index}]{path}"), reason))
-            })
-            .collect::<Result<Vec<_>, _>>()?;
+        let axes = checked("axes", file.axes, AxisFile::check, fail)?;
         check_paths(&axes).map_err(|reason| fail("axes", reason))?;
-        let plan =
-            Plan { title: file.title, axes, seeds: file.seeds, marks: file.marks, sources, base };
+        let filters = checked("filters", file.filters, |filter| filter.check(&axes), fail)?;
+        let expect = checked("expect", file.expect, |expect| expect.check(&axes), fail)?;
+        let plan = Plan {
+            title: file.title,
+            axes,
+            seeds: file.seeds,
+            budget: file.budget,
+            filters,
+            marks: file.marks,
+            expect,
+            sources,
+            base,
+        };
         plan.check_size()?;
         plan.check_points()?;
         Ok(plan)
     }
 
-    /// How many cells.
-    pub fn cells(&self) -> u64 {
-        self.axes.iter().map(|axis| axis.points.len() as u64).product()
-    }
-
-    /// How many runs, those of impossible cells included.
-    pub fn runs(&self) -> u64 {
-        self.cells() * self.seeds.count
-    }
-
-    /// The cell and the seed of a run.
-    pub fn place(&self, run: RunId) -> (CellId, u64) {
-        let ordinal = run.0 % self.seeds.count;
-        (CellId(run.0 / self.seeds.count), self.seeds.first + ordinal)
-    }
-
-    /// Where a cell lies: the index of a point on each axis.
-    pub fn indices(&self, cell: CellId) -> Vec<usize> {
-        let mut rest = cell.0;
-        let mut indices: Vec<usize> = self
-            .axes
-            .iter()
-            .rev()
-            .map(|axis| {
-                let points = axis.points.len() as u64;
-                let index = rest % points;
-                rest /= points;
-                usize::try_from(index).expect("below the number of points")
-            })
-            .collect();
-        indices.reverse();
-        indices
-    }
-
-    /// Where a cell lies: a point on each axis.
-    pub fn points(&self, cell: CellId) -> Vec<&Point> {
-        self.indices(cell)
-            .into_iter()
-            .zip(&self.axes)
-            .map(|(index, axis)| &axis.points[index])
-            .collect()
-    }
-
-    /// The cell's settings in words: `layout.ranks = 2, behaviour = padded up`.
-    pub fn describe(&self, cell: CellId) -> String {
-        let settings: Vec<String> = self
-            .axes
-            .iter()
-            .zip(self.points(cell))
-            .map(|(axis, point)| format!("{} = {}", axis.name, point.name))
-            .collect();
-        settings.join(", ")
-    }
-
-    /// The base scenario with the cell's settings. The error says why they cannot stand together.
-    pub fn scenario(&self, cell: CellId) -> Result<Scenario, String> {
-        let points = self.points(cell);
-        self.with(points.iter().flat_map(|point| &point.set))
+    /// Refuses a plan that is so large that it must be asked for twice.
+    pub fn refuse_large(&self) -> Result<(), PlanError> {
+        let runs = self.runs().min(self.budget.runs.unwrap_or(u64::MAX));
+        if runs <= limits::SWEEP_RUNS {
+            return Ok(());
+        }
+        Err(self.error("", too_many(limits::SWEEP_RUNS, &runs.to_string())))
     }
 
     /// Digest of both files: the identity of the plan.
@@ -264,7 +205,8 @@ impl Plan {
         hasher.finish()
     }
 
-    fn with<'a>(
+    /// The base scenario with these settings. The error says why they cannot stand together.
+    pub(super) fn with<'a>(
         &self,
         settings: impl Iterator<Item = &'a (String, Value)>,
     ) -> Result<Scenario, String> {
@@ -290,10 +232,17 @@ impl Plan {
             .iter()
             .try_fold(count, |runs, axis| runs.checked_mul(axis.points.len() as u64));
         match runs {
-            Some(runs) if runs <= limits::SWEEP_RUNS => Ok(()),
-            Some(runs) => fail("", too_many(&runs.to_string())),
-            None => fail("", too_many("more than 2^64")),
+            Some(runs) if runs <= limits::SWEEP_RUNS_ALLOWED => (),
+            Some(runs) => return fail("", too_many(limits::SWEEP_RUNS_ALLOWED, &runs.to_string())),
+            None => return fail("", too_many(limits::SWEEP_RUNS_ALLOWED, "more than 2^64")),
         }
+        let Budget { runs, seconds } = self.budget;
+        for (field, limit) in [("budget.runs", runs), ("budget.seconds", seconds)] {
+            if limit == Some(0) {
+                return fail(field, "must be 1 or more, got 0".to_owned());
+            }
+        }
+        Ok(())
     }
 
     /// Settings that no scenario has are errors of the plan; a combination that no engine has is a
@@ -326,74 +275,18 @@ impl Plan {
     }
 }
 
-impl AxisFile {
-    /// One of the two spellings; the error is a path below the axis and a reason.
-    fn check(self) -> Result<Axis, (&'static str, String)> {
-        let axis = match (self.path, self.values, self.name, self.points) {
-            (Some(path), Some(values), None, None) => Axis {
-                points: values
-                    .into_iter()
-                    .map(|value| Point { name: plain(&value), set: vec![(path.clone(), value)] })
-                    .collect(),
-                name: path,
-            },
-            (None, None, Some(name), Some(points)) => Axis {
-                points: points
-                    .into_iter()
-                    .map(|point| Point { name: point.name, set: point.set.into_iter().collect() })
-                    .collect(),
-                name,
-            },
-            _ => {
-                let reason = "must have either `path` and `values`, or `name` and `points`";
-                return Err(("", reason.to_owned()));
-            }
-        };
-        let names: BTreeSet<&str> = axis.points.iter().map(|point| point.name.as_str()).collect();
-        if names.is_empty() || names.len() < axis.points.len() {
-            let reason = format!(
-                "must be one or more different points, got {} of which {} differ",
-                axis.points.len(),
-                names.len()
-            );
-            return Err(("", reason));
-        }
-        Ok(axis)
-    }
-}
-
-/// No two axes may set the same thing, or the later one would hide the earlier one.
-fn check_paths(axes: &[Axis]) -> Result<(), String> {
-    let mut names = BTreeSet::new();
-    let mut taken = BTreeSet::new();
-    for axis in axes {
-        if !names.insert(axis.name.as_str()) {
-            return Err(format!("two axes are called \"{}\"", axis.name));
-        }
-        let paths: BTreeSet<&str> = axis
-            .points
-            .iter()
-            .flat_map(|point| &point.set)
-            .map(|(path, _)| path.as_str())
-            .collect();
-        for path in paths {
-            if path == "seed" {
-                return Err("`seed` is set by `seeds`, it cannot be an axis".to_owned());
-            }
-            if !taken.insert(path) {
-                return Err(format!("two axes set \"{path}\""));
-            }
-        }
-    }
-    Ok(())
-}
-
-/// A value as people write it: texts without quotes.
-fn plain(value: &Value) -> String {
-    match value.as_str() {
-        Some(text) => text.to_owned(),
-        None => value.to_string(),
-    }
+/// The entries of a list, each checked; an error of one is a path below it and a reason.
+fn checked<F, T, P: AsRef<str>>(
+    list: &str,
+    entries: Vec<F>,
+    check: impl Fn(F) -> Result<T, (P, String)>,
+    fail: impl Fn(&str, String) -> PlanError,
+) -> Result<Vec<T>, PlanError> {
+    let one = |(index, entry)| {
+        check(entry)
+            .map_err(|(path, reason)| fail(&format!("{list}[{index}]{}", path.as_ref()), reason))
+    };
+    entries.into_iter().enumerate().map(one).collect()
 }
 
 /// An error of a setting, without the file that it does not stand in.
@@ -404,8 +297,8 @@ fn reason(error: &FileError) -> String {
     }
 }
 
-fn too_many(runs: &str) -> String {
-    format!("must be at most {} runs (cells times seeds), got {runs}", limits::SWEEP_RUNS)
+fn too_many(limit: u64, runs: &str) -> String {
+    format!("must be at most {limit} runs (cells times seeds), got {runs}")
 }
 
 fn one_line(message: &str) -> String {
@@ -433,171 +326,4 @@ fn parse_toml<T: for<'de> Deserialize<'de>>(text: &str, file: &Path) -> Result<T
 }
 
 #[cfg(test)]
-pub(crate) mod tests {
-    use super::*;
-    use crate::behaviour::DecodePrefixCut;
-    use crate::scenario::validate::{KnownPolicies, validate};
-
-    pub(crate) const BASE: &str = r#"
-version = 1
-title = "Two requests"
-layout = { page_size = 16, ranks = 2 }
-prefill = { pages = 64 }
-decode = { pages = 64 }
-
-[workload.synthetic]
-requests = 2
-arrivals = { fixed = { gap = 1000 } }
-prompt = { fixed = 100 }
-output = { fixed = 10 }
-"#;
-
-    /// Two page sizes, two ranks, two behaviours, three seeds each.
-    pub(crate) const PLAN: &str = r#"
-version = 1
-title = "A small sweep"
-base = "base.toml"
-seeds = { first = 5, count = 3 }
-marks = ["hit.unaligned"]
-
-[[axes]]
-path = "layout.page_size"
-values = [16, 64]
-
-[[axes]]
-path = "layout.ranks"
-values = [1, 2]
-
-[[axes]]
-name = "behaviour"
-points = [
-  { name = "sound", set = {} },
-  { name = "padded up", set = { "behaviour.decode_prefix_cut" = "padded_up", "behaviour.decode_match_unit" = "physical_page" } },
-]
-"#;
-
-    pub(crate) fn sources(plan: &str) -> Sources {
-        Sources {
-            plan_path: "plan.toml".into(),
-            plan: plan.to_owned(),
-            base_path: "base.toml".into(),
-            base: BASE.to_owned(),
-        }
-    }
-
-    pub(crate) fn small() -> Plan {
-        Plan::parse(sources(PLAN)).unwrap()
-    }
-
-    fn error(from: &str, to: &str) -> String {
-        assert!(PLAN.contains(from), "{from}");
-        let text = PLAN.replace(from, to);
-        Plan::parse(sources(&text)).unwrap_err().to_string()
-    }
-
-    #[test]
-    fn cells_are_the_product_of_the_axes_with_the_last_fastest() {
-        let plan = small();
-        assert_eq!((plan.cells(), plan.runs()), (8, 24));
-        let places: Vec<String> = (0..8).map(|cell| plan.describe(CellId(cell))).collect();
-        assert_eq!(places[0], "layout.page_size = 16, layout.ranks = 1, behaviour = sound");
-        assert_eq!(places[1], "layout.page_size = 16, layout.ranks = 1, behaviour = padded up");
-        assert_eq!(places[4], "layout.page_size = 64, layout.ranks = 1, behaviour = sound");
-        assert_eq!(places.iter().collect::<BTreeSet<_>>().len(), 8);
-    }
-
-    #[test]
-    fn a_cell_is_the_base_with_its_settings() {
-        let plan = small();
-        let scenario = plan.scenario(CellId(7)).unwrap();
-        assert_eq!((scenario.layout.page_size, scenario.layout.ranks), (64, 2));
-        assert_eq!(scenario.behaviour.decode_prefix_cut, Some(DecodePrefixCut::PaddedUp));
-        let sound = plan.scenario(CellId(0)).unwrap();
-        assert_eq!(sound.behaviour, Default::default());
-        assert_eq!(sound.prefill.pages, 64);
-    }
-
-    #[test]
-    fn a_run_s_number_says_its_cell_and_seed() {
-        let plan = small();
-        assert_eq!(plan.place(RunId(0)), (CellId(0), 5));
-        assert_eq!(plan.place(RunId(2)), (CellId(0), 7));
-        assert_eq!(plan.place(RunId(23)), (CellId(7), 7));
-    }
-
-    #[test]
-    fn errors_name_file_and_path() {
-        assert_eq!(error("version = 1", "version = 2"), "plan.toml: version: must be 1, got 2");
-        let text = error("count = 3", "number = 3");
-        assert!(text.starts_with("plan.toml: seeds"), "{text}");
-        assert!(text.contains("got `number`"), "{text}");
-        let text = error("hit.unaligned", "hit.sideways");
-        assert!(text.starts_with("plan.toml: marks[0]: must be one of"), "{text}");
-        let text = error("layout.ranks", "layout.rings");
-        assert!(
-            text.starts_with("plan.toml: axes[1] (\"layout.rings\", value 0): layout"),
-            "{text}"
-        );
-        let text = error("[1, 2]", "[1, \"two\"]");
-        assert!(
-            text.starts_with("plan.toml: axes[1] (\"layout.ranks\", value 1): layout.ranks: "),
-            "{text}"
-        );
-        let text = error("values = [1, 2]", "values = [1, 1]");
-        assert_eq!(
-            text,
-            "plan.toml: axes[1]: must be one or more different points, got 2 of which 1 differ"
-        );
-        let text = error("path = \"layout.ranks\"", "name = \"ranks\"");
-        assert!(text.starts_with("plan.toml: axes[1]: must have either"), "{text}");
-    }
-
-    #[test]
-    fn two_axes_cannot_set_the_same_field() {
-        let text =
-            error("\"behaviour.decode_match_unit\" = \"physical_page\"", "\"layout.ranks\" = 4");
-        assert_eq!(text, "plan.toml: axes: two axes set \"layout.ranks\"");
-        let text = error("\"behaviour.decode_match_unit\" = \"physical_page\"", "\"seed\" = 4");
-        assert!(text.contains("cannot be an axis"), "{text}");
-    }
-
-    #[test]
-    fn a_plan_beyond_the_bound_is_refused_and_one_at_it_is_not() {
-        let at_bound = PLAN.replace("count = 3", "count = 1250000");
-        assert_eq!(Plan::parse(sources(&at_bound)).unwrap().runs(), limits::SWEEP_RUNS);
-        assert_eq!(
-            error("count = 3", "count = 1250001"),
-            "plan.toml: must be at most 10000000 runs (cells times seeds), got 10000008"
-        );
-        let text = error("first = 5", "first = 9223372036854775805");
-        assert!(text.starts_with("plan.toml: seeds.count"), "{text}");
-    }
-
-    #[test]
-    fn the_digest_covers_the_plan_and_the_base() {
-        let plan = small();
-        let mut other = sources(PLAN);
-        other.base.push('\n');
-        assert_ne!(Plan::parse(other).unwrap().digest(), plan.digest());
-        let titled = PLAN.replace("A small", "Another");
-        assert_ne!(Plan::parse(sources(&titled)).unwrap().digest(), plan.digest());
-    }
-
-    #[test]
-    fn the_demo_plan_has_no_impossible_cell_and_a_hundred_seeds_in_each() {
-        let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("sims/plans/demo.toml");
-        let plan = Plan::read(&path).unwrap();
-        let names = |name: &str| BTreeSet::from([name.to_owned()]);
-        let known = KnownPolicies {
-            caches: names("radix"),
-            evictions: names("lru"),
-            free_orders: names("sorted"),
-            admissions: names("first_come"),
-        };
-        for cell in (0..plan.cells()).map(CellId) {
-            let scenario = plan.scenario(cell).unwrap();
-            assert_eq!(validate(&scenario, &known), Ok(()), "{}", plan.describe(cell));
-        }
-        assert!(plan.seeds.count >= 100);
-    }
-}
+pub(crate) mod tests;

@@ -150,6 +150,7 @@ fn at<'a>(summaries: &'a mut [CellSummary], row: &Row) -> rusqlite::Result<&'a m
     })
 }
 
-fn corrupt(column: usize, found: Type, reason: String) -> rusqlite::Error {
+/// A value that no ledger of ours has.
+pub(super) fn corrupt(column: usize, found: Type, reason: String) -> rusqlite::Error {
     rusqlite::Error::FromSqlConversionFailure(column, found, reason.into())
 }
