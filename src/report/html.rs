@@ -58,7 +58,7 @@ pub(crate) fn document(title: &str, body: &str) -> String {
     )
 }
 
-const STYLE: &str = include_str!("page.css");
+const STYLE: &str = include_str!("html.css");
 
 #[cfg(test)]
 mod tests {

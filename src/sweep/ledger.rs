@@ -8,6 +8,7 @@
 //! | `codes` | a code | id, name, severity, unit, chance |
 //! | `findings` | a code found by a run | run, code, count |
 //! | `chances`, `counters`, `marks` | a run without error | run, then a column for every chance, metric or mark |
+//! | `free_runs` | a sample of a run's pools | run, side (`prefill`, `decode`), part (1 to 4 quarters of the requests have arrived), then the free pages in runs of each length |
 //!
 //! `PRAGMA user_version` is [`SCHEMA`]. A column costs one byte a run while it is 0 or 1, which is
 //! a fifth of what a row for every count other than zero takes, and one insertion instead of fifty.
@@ -36,16 +37,16 @@ use std::hash::Hasher;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use rusqlite::types::ValueRef;
+use rusqlite::types::{Value, ValueRef};
 use rusqlite::{Connection, OpenFlags, Transaction, params, params_from_iter};
 use siphasher::sip::SipHasher13;
 
 use super::plan::{CellId, Plan, PlanError, RunId, Sources};
-use crate::finding::{Chance, Code, Findings, Mark, Metric, Named, Run, Severity, Tally};
+use crate::finding::{Chance, Code, Findings, FreeRun, Mark, Metric, Named, Run, Severity, Tally};
 use crate::scenario::Scenario;
 
 /// The version of the tables.
-pub const SCHEMA: i64 = 1;
+pub const SCHEMA: i64 = 2;
 
 /// Marks an SQLite file as a ledger: "kvsl" in ASCII.
 const APPLICATION: i64 = 0x6b76_736c;
@@ -72,7 +73,7 @@ CREATE TABLE findings (
 ";
 
 /// What a ledger's content is, but for wall times and the paths by which files were named.
-const CONTENT: [&str; 7] = [
+const CONTENT: [&str; 8] = [
     "SELECT kvseam, title, digest, runs, plan, base FROM plan",
     "SELECT id, settings, reason FROM cells ORDER BY id",
     "SELECT id, cell, seed, verdict, error, ended, digest FROM runs ORDER BY id",
@@ -80,6 +81,7 @@ const CONTENT: [&str; 7] = [
     "SELECT * FROM chances ORDER BY run",
     "SELECT * FROM counters ORDER BY run",
     "SELECT * FROM marks ORDER BY run",
+    "SELECT * FROM free_runs ORDER BY run, side, part",
 ];
 
 /// Why a ledger cannot be used.
@@ -338,10 +340,12 @@ fn check_format(path: &Path, db: &Connection) -> Result<(), LedgerError> {
     if schema != SCHEMA {
         return Err(other_version(path, format!("schema {schema}")));
     }
-    for (table, expected) in wide_tables() {
+    let keyed = wide_tables().map(|(table, columns)| (table, 1, columns));
+    let free_runs = ("free_runs", 3, names::<FreeRun>());
+    for (table, keys, expected) in keyed.into_iter().chain([free_runs]) {
         let sql = format!("SELECT * FROM {table} LIMIT 0");
         let statement = db.prepare(&sql).map_err(fail)?;
-        if !statement.column_names().skip(1).eq(expected) {
+        if !statement.column_names().skip(keys).eq(expected) {
             let found = format!("another release (other columns in `{table}`)");
             return Err(other_version(path, found));
         }
@@ -357,6 +361,11 @@ fn wide_tables() -> [(&'static str, Vec<&'static str>); 3] {
     [("chances", names::<Chance>()), ("counters", names::<Metric>()), ("marks", names::<Mark>())]
 }
 
+/// The columns of a table for these counts.
+fn counts(names: &[&str]) -> String {
+    names.iter().map(|name| format!(", \"{name}\" INTEGER NOT NULL")).collect()
+}
+
 fn create(
     db: &mut Connection,
     plan: &Plan,
@@ -367,12 +376,18 @@ fn create(
     transaction.pragma_update(None, "user_version", SCHEMA)?;
     transaction.execute_batch(TABLES)?;
     for (table, columns) in wide_tables() {
-        let columns: String =
-            columns.iter().map(|name| format!(", \"{name}\" INTEGER NOT NULL")).collect();
+        let columns = counts(&columns);
         transaction.execute_batch(&format!(
             "CREATE TABLE {table} (run INTEGER PRIMARY KEY REFERENCES runs{columns}) STRICT;"
         ))?;
     }
+    let lengths = counts(&names::<FreeRun>());
+    transaction.execute_batch(&format!(
+        "CREATE TABLE free_runs (
+            run INTEGER NOT NULL REFERENCES runs, side TEXT NOT NULL,
+            part INTEGER NOT NULL{lengths}, PRIMARY KEY (run, side, part)
+        ) STRICT, WITHOUT ROWID;"
+    ))?;
     transaction.execute(
         "INSERT INTO plan VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)",
         params![
@@ -451,22 +466,29 @@ fn insert(transaction: &Transaction, plan: &Plan, record: &Record) -> rusqlite::
             .prepare_cached("INSERT INTO findings VALUES (?1, ?2, ?3)")?
             .execute(params![run, key(code), signed(kept.count)])?;
     }
-    insert_wide(transaction, "chances", run, &left.chances)?;
-    insert_wide(transaction, "counters", run, &left.metrics)?;
-    insert_wide(transaction, "marks", run, &left.marks)
+    let run = [Value::from(run)];
+    insert_wide(transaction, "chances", &run, &left.chances)?;
+    insert_wide(transaction, "counters", &run, &left.metrics)?;
+    insert_wide(transaction, "marks", &run, &left.marks)?;
+    for (sample, pages) in &left.free_runs {
+        let [run] = run.clone();
+        let key = [run, sample.side.name().to_owned().into(), signed(sample.part).into()];
+        insert_wide(transaction, "free_runs", &key, pages)?;
+    }
+    Ok(())
 }
 
 fn insert_wide<K: Named>(
     transaction: &Transaction,
     table: &str,
-    run: i64,
+    key: &[Value],
     tally: &Tally<K>,
 ) -> rusqlite::Result<()> {
-    let places = ", ?".repeat(K::ALL.len());
-    let counts = tally.iter().map(|(_, count)| signed(count));
+    let places = vec!["?"; key.len() + K::ALL.len()].join(", ");
+    let counts = tally.iter().map(|(_, count)| Value::from(signed(count)));
     transaction
-        .prepare_cached(&format!("INSERT INTO {table} VALUES (?{places})"))?
-        .execute(params_from_iter(std::iter::once(run).chain(counts)))?;
+        .prepare_cached(&format!("INSERT INTO {table} VALUES ({places})"))?
+        .execute(params_from_iter(key.iter().cloned().chain(counts)))?;
     Ok(())
 }
 

@@ -6,7 +6,8 @@ use rusqlite::Row;
 use rusqlite::types::Type;
 
 use super::ledger::{Ledger, LedgerError, unsigned};
-use crate::finding::{Chance, Code, Mark, Named, Tally};
+use crate::finding::{Chance, Code, FreeRun, FreeSample, Mark, Metric, Named, PoolSide, Tally};
+use crate::stats::Ratio;
 
 /// How often something was found.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -40,11 +41,13 @@ pub struct CellSummary {
     pub runs_with_chance: Tally<Chance>,
 }
 
+/// Free pages by sample and by the length of their run.
+pub type FreePages = BTreeMap<FreeSample, Tally<FreeRun>>;
+
 impl Ledger {
     /// Every cell of the plan, in order, with what its runs left.
     pub fn summaries(&self) -> Result<Vec<CellSummary>, LedgerError> {
-        let cells = usize::try_from(self.plan.cells()).expect("limits::SWEEP_RUNS");
-        let mut summaries = vec![CellSummary::default(); cells];
+        let mut summaries = vec![CellSummary::default(); self.cells()];
         self.add_reasons(&mut summaries)?;
         self.add_verdicts(&mut summaries)?;
         self.add_findings(&mut summaries)?;
@@ -63,6 +66,58 @@ impl Ledger {
             Ok(())
         })?;
         Ok(marks)
+    }
+
+    /// For every cell, in order, the ratio of each pair of metrics: the first out of the second.
+    pub fn ratios(&self, pairs: &[(Metric, Metric)]) -> Result<Vec<Vec<Ratio>>, LedgerError> {
+        let mut cells = vec![vec![Ratio::default(); pairs.len()]; self.cells()];
+        let sums = pairs.iter().map(|(y, x)| {
+            let [y, x] = [y, x].map(|metric| format!("CAST(\"{}\" AS REAL)", metric.name()));
+            format!("sum({x}), sum({y}), sum({x} * {x}), sum({x} * {y}), sum({y} * {y})")
+        });
+        let sums: Vec<String> = sums.collect();
+        let sql = format!(
+            "SELECT cell, count(*), {} FROM counters JOIN runs ON runs.id = run GROUP BY cell",
+            sums.join(", ")
+        );
+        self.each(&sql, |row| {
+            let n = unsigned(row.get(1)?);
+            for (ratio, first) in at(&mut cells, row)?.iter_mut().zip((2..).step_by(5)) {
+                let sum = |place: usize| row.get(first + place);
+                let [x, y, xx, xy, yy] = [sum(0)?, sum(1)?, sum(2)?, sum(3)?, sum(4)?];
+                *ratio = Ratio { n, x, y, xx, xy, yy };
+            }
+            Ok(())
+        })?;
+        Ok(cells)
+    }
+
+    /// For every cell, in order, its free pages by the length of the run that they lay in, all runs
+    /// of the sweep together.
+    pub fn free_runs(&self) -> Result<Vec<FreePages>, LedgerError> {
+        let mut cells = vec![FreePages::new(); self.cells()];
+        let sums = columns::<FreeRun>(|name| format!("sum({name})"));
+        let sql = format!(
+            "SELECT cell, side, part, {sums} FROM free_runs JOIN runs ON runs.id = run
+             GROUP BY cell, side, part"
+        );
+        self.each(&sql, |row| {
+            let name: String = row.get(1)?;
+            let side = PoolSide::parse(&name)
+                .ok_or_else(|| corrupt(1, Type::Text, format!("side: no such side: \"{name}\"")))?;
+            let sample = FreeSample { side, part: unsigned(row.get(2)?) };
+            let mut pages = Tally::default();
+            for (column, &length) in (3..).zip(FreeRun::ALL) {
+                pages.add(length, unsigned(row.get(column)?));
+            }
+            at(&mut cells, row)?.insert(sample, pages);
+            Ok(())
+        })?;
+        Ok(cells)
+    }
+
+    fn cells(&self) -> usize {
+        usize::try_from(self.plan.cells()).expect("limits::SWEEP_RUNS")
     }
 
     /// Marks that the plan must reach and that no run has.
@@ -139,13 +194,13 @@ fn columns<K: Named>(expression: impl Fn(&str) -> String) -> String {
     columns.join(", ")
 }
 
-/// The summary of the cell that a row's first column names. A ledger that something else has written
+/// What belongs to the cell that a row's first column names. A ledger that something else has written
 /// to may name any.
-fn at<'a>(summaries: &'a mut [CellSummary], row: &Row) -> rusqlite::Result<&'a mut CellSummary> {
+fn at<'a, T>(cells: &'a mut [T], row: &Row) -> rusqlite::Result<&'a mut T> {
     let cell: i64 = row.get(0)?;
-    let cells = summaries.len();
-    usize::try_from(cell).ok().and_then(|cell| summaries.get_mut(cell)).ok_or_else(|| {
-        let reason = format!("cell: must be below {cells}, the cells of the plan, got {cell}");
+    let count = cells.len();
+    usize::try_from(cell).ok().and_then(|cell| cells.get_mut(cell)).ok_or_else(|| {
+        let reason = format!("cell: must be below {count}, the cells of the plan, got {cell}");
         corrupt(0, Type::Integer, reason)
     })
 }

@@ -101,6 +101,13 @@ impl Store {
         self.pool.free(&returned);
     }
 
+    /// Lengths of all runs of consecutive free pages. Free lists have no order by place, but the
+    /// flags of the free check do.
+    pub(super) fn free_runs(&self) -> impl Iterator<Item = usize> {
+        let runs = self.is_free[1..].split(|is_free| !is_free);
+        runs.map(<[bool]>::len).filter(|&length| length > 0)
+    }
+
     /// States what pool and cache count.
     pub(super) fn books(&self, log: &mut Log) {
         let cached = self
