@@ -208,3 +208,38 @@ fn at<'a, T>(cells: &'a mut [T], row: &Row) -> rusqlite::Result<&'a mut T> {
 fn corrupt(column: usize, found: Type, reason: String) -> rusqlite::Error {
     rusqlite::Error::FromSqlConversionFailure(column, found, reason.into())
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::finding::Run;
+    use crate::sweep::execute::tests::Scratch;
+    use crate::sweep::ledger::Record;
+    use crate::sweep::plan::RunId;
+    use crate::sweep::plan::tests::small;
+
+    /// Runs 0 and 1 are of cell 0, run 3 of cell 1.
+    #[test]
+    fn ratios_and_free_pages_are_sums_over_the_runs_of_a_cell() {
+        let path = Scratch::new("sums");
+        let mut ledger = Ledger::start(&path.0, &small(), |_| Ok(())).unwrap();
+        let sample = FreeSample { side: PoolSide::Decode, part: 2 };
+        let record = |run, requests, waited, pages| {
+            let mut left = Run::default();
+            left.metrics.add(Metric::Requests, requests);
+            left.metrics.add(Metric::WaitTicks, waited);
+            left.free_runs.entry(sample).or_default().add(FreeRun::Four, pages);
+            Record { run: RunId(run), outcome: Ok(left), micros: 1 }
+        };
+        ledger.append(&[record(0, 2, 10, 7), record(1, 4, 50, 5), record(3, 1, 3, 4)]).unwrap();
+        let ratios = ledger.ratios(&[(Metric::WaitTicks, Metric::Requests)]).unwrap();
+        let sums = |n, x, y, xx, xy, yy| Ratio { n, x, y, xx, xy, yy };
+        assert_eq!(ratios[0], [sums(2, 6.0, 60.0, 20.0, 220.0, 2_600.0)]);
+        assert_eq!(ratios[1], [sums(1, 1.0, 3.0, 1.0, 3.0, 9.0)]);
+        assert_eq!(ratios[2], [Ratio::default()]);
+        let free = ledger.free_runs().unwrap();
+        assert_eq!(free[0][&sample].get(FreeRun::Four), 12);
+        assert_eq!(free[1][&sample].iter().map(|(_, pages)| pages).sum::<u64>(), 4);
+        assert!(free[2].is_empty());
+    }
+}

@@ -142,3 +142,23 @@ pub(super) fn split_taken(pages: &[PageId], taken: &[bool]) -> (Vec<PageId>, Vec
     let ids = |pairs: Vec<(&PageId, &bool)>| pairs.into_iter().map(|(&page, _)| page).collect();
     (ids(kept), ids(duplicates))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::pool::order::Lowest;
+    use crate::units::PageSize;
+
+    #[test]
+    fn free_runs_are_the_longest_stretches_of_free_pages_without_page_0() {
+        let page = PageSize::new(4).unwrap();
+        let pool = Pool::new(page, Pages(7), Box::new(Lowest::default()));
+        let server = Server { side: Side::Decode, index: 0 };
+        let mut store = Store::new(server, pool, None, 1, FreeCheck::Guarded);
+        assert_eq!(store.free_runs().collect::<Vec<_>>(), [7]);
+        for taken in [2, 3, 7] {
+            store.is_free[taken] = false;
+        }
+        assert_eq!(store.free_runs().collect::<Vec<_>>(), [1, 3]);
+    }
+}

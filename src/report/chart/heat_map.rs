@@ -54,7 +54,7 @@ pub struct Scale {
 }
 
 /// Width and height of a cell.
-const CELL: (i32, i32) = (84, 48);
+const CELL: (i32, i32) = (74, 46);
 const CELL_COMPACT: (i32, i32) = (54, 34);
 /// Wider column names are written upwards.
 const CELL_WIDTH_MAX: i32 = 120;
@@ -162,6 +162,8 @@ impl Grid {
         } else {
             let color = color((interval.share / scale.end).min(1.0));
             pen.fill(area, color)?;
+            // The darkest colours would not stand out from a dark page.
+            pen.outline(area, GRID)?;
             label_color(color)
         };
         let (x, y) = area.centre();

@@ -19,8 +19,8 @@ pub struct Multiples {
     pub panels: Vec<Panel>,
     /// What the colours mean, for all of them.
     pub scale: Scale,
-    /// Panels in a row.
-    pub across: usize,
+    /// Whether the panels stand below each other.
+    pub is_narrow: bool,
 }
 
 /// One heat map.
@@ -32,6 +32,8 @@ pub struct Panel {
     pub grid: Grid,
 }
 
+/// What a page has room for.
+const PAGE: i32 = 1_168;
 /// Between panels.
 const GAP: i32 = 24;
 /// Above a panel's cells.
@@ -46,14 +48,24 @@ impl Multiples {
         sizes.fold((0, 0), |(width, height), (w, h)| (width.max(w), height.max(h)))
     }
 
+    /// Panels in a row: as many as a page has room for.
+    fn across(&self) -> usize {
+        if self.is_narrow {
+            return 1;
+        }
+        let (width, _) = self.panel_size();
+        let most = (PAGE - 2 * MARGIN + GAP) / (width + GAP);
+        usize::try_from(most.max(1)).expect("positive").min(self.panels.len())
+    }
+
     fn cells(&self) -> Vec<Cell> {
         self.panels.iter().flat_map(|panel| panel.grid.cells.iter().flatten()).copied().collect()
     }
 
     fn panels_area(&self) -> (i32, i32) {
         let (width, height) = self.panel_size();
-        let across = self.across.min(self.panels.len());
-        let down = self.panels.len().div_ceil(self.across);
+        let across = self.across();
+        let down = self.panels.len().div_ceil(across);
         let [across, down] = [across, down].map(|count| i32::try_from(count).expect("few panels"));
         (across * (width + GAP) - GAP, down * (height + GAP))
     }
@@ -77,8 +89,9 @@ impl Chart for Multiples {
     fn draw<DB: DrawingBackend>(&self, pen: &Pen<DB>) -> Result<(), ChartError> {
         let top = pen.head(&self.head, self.width())?;
         let (width, height) = self.panel_size();
+        let across = self.across();
         for (index, panel) in self.panels.iter().enumerate() {
-            let place = [index % self.across, index / self.across];
+            let place = [index % across, index / across];
             let [column, row] = place.map(|place| i32::try_from(place).expect("few panels"));
             let corner = (MARGIN + column * (width + GAP), top + row * (height + GAP));
             let pen = pen.at(corner);
@@ -104,7 +117,7 @@ impl Chart for Multiples {
         if self.width() <= NARROW {
             return None;
         }
-        let mut narrow = Multiples { across: 1, ..self.clone() };
+        let mut narrow = Multiples { is_narrow: true, ..self.clone() };
         if narrow.width() > NARROW {
             for panel in &mut narrow.panels {
                 panel.grid = panel.grid.compacted();
@@ -126,7 +139,7 @@ mod tests {
             panels_title: "behaviour".to_owned(),
             panels: vec![panel("x"), panel("y"), panel("z")],
             scale: scale(),
-            across: 2,
+            is_narrow: false,
         }
     }
 
@@ -143,7 +156,8 @@ mod tests {
     #[test]
     fn on_narrow_screens_panels_stand_below_each_other() {
         let narrow = multiples(4).narrow().unwrap();
-        assert_eq!((narrow.across, narrow.panels[0].grid.compact), (1, false));
+        assert_eq!((narrow.across(), narrow.panels[0].grid.compact), (1, false));
+        assert_eq!(multiples(4).across(), 3);
         assert!(narrow.size().0 <= NARROW && narrow.size().1 > multiples(4).size().1);
         let narrow = multiples(12).narrow().unwrap();
         assert!(narrow.panels[0].grid.compact && narrow.size().0 <= NARROW);

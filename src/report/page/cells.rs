@@ -1,6 +1,7 @@
 //! Tables: the cells that fail, worst first, and the numbers of a chart; each row with the command that
 //! repeats one of its runs.
 
+use super::rows::{Column, Field, Rows};
 use super::{Part, ReportError, percent, ties};
 use crate::finding::Named;
 use crate::report::chart::Cell;
@@ -58,22 +59,20 @@ impl Part<'_> {
 
     fn worst_table(&self, cells: &[(CellId, Group)]) -> String {
         let plan = self.table.plan;
-        let mut html = String::from(TABLE);
-        for axis in &plan.axes {
-            html += &format!("<th scope=\"col\">{}</th>", escape(&axis.name));
-        }
-        html += "<th scope=\"col\">codes: runs</th>";
-        html += &head_cells(None);
+        let axes = plan.axes.iter().map(|axis| Column::name(&axis.name));
+        let columns = axes.chain([Column::text("codes: runs")]).chain(counts(None));
+        let mut rows = Rows::new(columns.collect());
         for (cell, group) in cells {
-            html += "<tr>";
-            for point in plan.points(*cell) {
-                html += &format!("<th scope=\"row\">{}</th>", escape(&point.name));
-            }
-            html += &format!("<td class=\"codes\">{}</td>", escape(&self.found(*cell)));
-            html += &self.group_cells(Class::Defect, group);
-            html += "</tr>\n";
+            let points = plan.points(*cell).into_iter().map(|point| Field::text(&point.name));
+            let mut fields: Vec<Field> = points.collect();
+            fields.push(Field::html(format!(
+                "<span class=\"codes\">{}</span>",
+                escape(&self.found(*cell))
+            )));
+            fields.extend(self.group_fields(Class::Defect, group));
+            rows.add(fields, self.run(Class::Defect, group).as_deref());
         }
-        html + TABLE_END
+        rows.html()
     }
 
     fn worst_csv(&self, worst: &[(CellId, Group)]) -> Csv {
@@ -110,89 +109,87 @@ impl Part<'_> {
         columns: Option<usize>,
     ) {
         let level_axis = levels[0].0.map(|level| level.axis);
-        let mut html = String::from("<details><summary>Numbers and commands</summary>\n");
-        html += TABLE;
-        for axis in [level_axis, rows, columns].into_iter().flatten() {
-            html += &format!("<th scope=\"col\">{}</th>", escape(self.axis(Some(axis))));
-        }
+        let axes = [level_axis, rows, columns].into_iter().flatten();
+        let names = axes.map(|axis| Column::name(self.axis(Some(axis))));
         let per = match class {
             Class::Defect => None,
             Class::Code(code) => Some(code.chance().name()),
         };
-        html += &head_cells(per);
+        let mut table = Rows::new(names.chain(counts(per)).collect());
         for (level, pivot) in levels {
             let level = level.map(|_| self.level_name(*level));
             for (row, groups) in pivot.rows.iter().zip(&pivot.groups) {
                 for (column, group) in pivot.columns.iter().zip(groups) {
                     let names = [level.as_ref(), rows.map(|_| row), columns.map(|_| column)];
-                    html += "<tr>";
-                    for name in names.into_iter().flatten() {
-                        html += &format!("<th scope=\"row\">{}</th>", escape(name));
-                    }
-                    html += &self.group_cells(class, group);
-                    html += "</tr>\n";
+                    let names = names.into_iter().flatten().map(|name| Field::text(name));
+                    let fields = names.chain(self.group_fields(class, group)).collect();
+                    table.add(fields, self.run(class, group).as_deref());
                 }
             }
         }
-        self.push(&(html + TABLE_END + "</details>\n"));
+        let table = table.html();
+        self.push(&format!(
+            "<details><summary>Numbers and commands</summary>\n{table}</details>\n"
+        ));
     }
 
-    fn group_cells(&self, class: Class, group: &Group) -> String {
+    /// What [`counts`] heads.
+    fn group_fields(&self, class: Class, group: &Group) -> Vec<Field> {
         let few = if group.runs.chances < RUNS_FEW { " <b title=\"few runs\">*</b>" } else { "" };
-        let mut html = match (group.runs.interval(), group.state) {
+        let mut fields = match (group.runs.interval(), group.state) {
             (None, State::Impossible) => {
                 let reason = group.first.and_then(|id| self.table.cell(id).impossible.as_deref());
-                let reason = escape(reason.unwrap_or("no cell"));
-                format!("<td colspan=\"4\" class=\"reason\">impossible: {reason}</td>")
+                let reason = reason.unwrap_or("no cell");
+                vec![Field::text(&format!("impossible: {reason}")).over(COUNTS)]
             }
-            (None, State::NotRun) => "<td colspan=\"4\">not run yet</td>".to_owned(),
-            (None, State::Ran) => "<td colspan=\"4\">not reached</td>".to_owned(),
-            (Some(interval), _) => format!(
-                "<td class=\"number\">{}</td><td class=\"number\">{}{few}</td>\
-                 <td class=\"number\">{}</td><td>{} to {}</td>",
-                number::count(group.runs.hits),
-                number::count(group.runs.chances),
-                escape(&number::percent(interval.share)),
-                escape(&number::percent(interval.low)),
-                escape(&number::percent(interval.high)),
-            ),
+            (None, State::NotRun) => vec![Field::text("not run yet").over(COUNTS)],
+            (None, State::Ran) => vec![Field::text("not reached").over(COUNTS)],
+            (Some(interval), _) => vec![
+                Field::text(&number::count(group.runs.hits)),
+                Field::html(format!("{}{few}", number::count(group.runs.chances))),
+                Field::text(&number::percent(interval.share)),
+                Field::text(&format!(
+                    "{} to {}",
+                    number::percent(interval.low),
+                    number::percent(interval.high)
+                )),
+            ],
         };
         // Findings of any defect would be runs again.
         if matches!(class, Class::Code(_)) {
             let rate = group.findings;
             let (hits, chances) = (number::count(rate.hits), number::count(rate.chances));
             let share = rate.interval().map_or(String::new(), |interval| {
-                format!(" = {}", escape(&number::percent(interval.share)))
+                format!(" = {}", number::percent(interval.share))
             });
-            html += &format!("<td>{hits} / {chances}{share}</td>");
+            fields.push(Field::text(&format!("{hits} / {chances}{share}")));
         }
-        let run = match group.example {
-            None => String::new(),
-            Some(Example { cell, seed, found }) => {
-                let command = escape(&command(self.table.plan, cell, seed));
-                let what = match (found, class) {
-                    (true, _) => "",
-                    (false, Class::Defect) => " <i>(clean)</i>",
-                    (false, Class::Code(_)) => " <i>(without this code)</i>",
-                };
-                format!("<code>{command}</code>{what}")
-            }
+        fields
+    }
+
+    /// The command that repeats a run of the group.
+    fn run(&self, class: Class, group: &Group) -> Option<String> {
+        let Example { cell, seed, found } = group.example?;
+        let what = match (found, class) {
+            (true, _) => "",
+            (false, Class::Defect) => " <i>(clean)</i>",
+            (false, Class::Code(_)) => " <i>(without this code)</i>",
         };
-        html + &format!("<td class=\"command\">{run}</td>")
+        Some(format!("<code>{}</code>{what}", escape(&command(self.table.plan, cell, seed))))
     }
 }
 
-/// How a table begins, up to the cells of its head.
-pub(super) const TABLE: &str = "<div class=\"wide\" tabindex=\"0\"><table>\n<thead><tr>";
-/// How it ends.
-pub(super) const TABLE_END: &str = "</tbody></table></div>\n";
+/// Columns of a frequency.
+const COUNTS: usize = 4;
 
-/// The heads of what [`Part::group_cells`] writes; `per` is what findings are counted against.
-fn head_cells(per: Option<&str>) -> String {
-    let findings = per.map_or(String::new(), |per| format!("<th>findings / {}</th>", escape(per)));
-    format!(
-        "<th class=\"number\">runs found</th><th class=\"number\">n</th>\
-         <th class=\"number\">frequency</th><th>95 % interval</th>{findings}\
-         <th>run it</th></tr></thead>\n<tbody>\n"
-    )
+/// Columns for the numbers of a group; `per` is what findings are counted against.
+fn counts(per: Option<&str>) -> Vec<Column> {
+    let mut columns = vec![
+        Column::number("runs found"),
+        Column::number("n"),
+        Column::number("frequency"),
+        Column::text("95 % interval"),
+    ];
+    columns.extend(per.map(|per| Column::text(&format!("findings / {per}"))));
+    columns
 }

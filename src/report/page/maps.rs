@@ -7,9 +7,6 @@ use crate::report::chart::{Head, scale_end};
 use crate::report::html::slug;
 use crate::report::table::{Class, Level, Pivot, RUNS_FEW};
 
-/// Panels in a row: two of four columns each fill a page.
-const ACROSS: usize = 2;
-
 /// The colours of frequencies up to `end`.
 pub(super) fn scale(end: f64) -> Scale {
     Scale { end, unit: UNIT.to_owned(), few: RUNS_FEW }
@@ -76,7 +73,7 @@ impl Part<'_> {
             panels_title: self.axis(axis).to_owned(),
             panels: levels.iter().map(panel).collect(),
             scale: scale(end),
-            across: ACROSS,
+            is_narrow: false,
         }
     }
 

@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use super::chart::{self, Cell, Chart, ChartError};
 use super::csv::Csv;
 use super::former;
-use super::html::{document, escape, sentence, slug, slugs};
+use super::html::{document, escape, prose, sentence, slug, slugs};
 use super::number;
 use super::table::{Class, Group, State, Table};
 use crate::finding::{Mark, Named, Tally};
@@ -24,6 +24,7 @@ mod lines;
 mod maps;
 mod news;
 mod rest;
+mod rows;
 mod runs;
 mod shown;
 mod summary;
@@ -87,7 +88,7 @@ pub fn write(ledgers: &[Ledger], options: &Options, out: &Path) -> Result<PathBu
         answers += &format!(
             "<li><a href=\"#{prefix}top\">{}</a>: {}</li>\n",
             escape(&ledger.plan.title),
-            escape(&part.answer())
+            prose(&part.answer())
         );
         parts += &part.all(options)?;
     }
@@ -150,7 +151,7 @@ impl<'a> Part<'a> {
 
     fn all(mut self, options: &Options) -> Result<String, ReportError> {
         let title = escape(&self.table.plan.title);
-        let answer = escape(&self.answer());
+        let answer = prose(&self.answer());
         self.push(&format!(
             "<h1 id=\"{}top\">{title}</h1>\n<p class=\"answer\">{answer}</p>\n",
             self.prefix
@@ -222,7 +223,7 @@ impl<'a> Part<'a> {
             escape(&sentence(&meaning)),
             number::count(all.runs.hits),
             number::count(all.runs.chances),
-            escape(&share(all.runs)),
+            prose(&share(all.runs)),
         ));
         self.maps(class)?;
         self.push("<div class=\"charts\">\n");
@@ -360,13 +361,12 @@ mod tests {
         let answer = "1 of 6 configurations fail, in 2 of 18 runs, 11 % (95 % interval 3.1 % to 33 %), \
                       most often by placed.missing (2 runs), and worst at layout.page_size = 16, \
                       layout.ranks = 2, behaviour = padded up (2 of 3 runs).";
-        assert!(html.contains(answer), "{html}");
+        assert!(html.replace('\u{a0}', " ").contains(answer), "{html}");
         for part in ["<script", "http-equiv", "src=", "@import", "url("] {
             assert!(!html.contains(part), "{part}");
         }
         // One rank has no transfer to activate, two ranks do not fit with pages of 64.
-        let map =
-            std::fs::read_to_string(out.0.join("placed-missing-heat-map-padded-up.svg")).unwrap();
+        let map = std::fs::read_to_string(out.0.join("placed-missing-heat-map.svg")).unwrap();
         assert!(map.contains("not reached") && map.contains("impossible"), "{map}");
         assert!(html.contains("<td colspan=\"4\">not reached</td>"));
         for text in ["(without this code)", "impossible: ", "What fails by behaviour"] {
@@ -385,7 +385,8 @@ mod tests {
         for file in ["old-bars.svg", "old-bars.png", "mine-bars.svg"] {
             std::fs::write(out.0.join(file), "a").unwrap();
         }
-        std::fs::write(out.0.join("index.html"), former::link("old-bars")).unwrap();
+        std::fs::write(out.0.join("index.html"), former::link("old-bars", &["svg", "png"]))
+            .unwrap();
         write(&[ledger], &Options::default(), &out.0).unwrap();
         assert!(!out.0.join("old-bars.svg").exists() && !out.0.join("old-bars.png").exists());
         assert!(out.0.join("mine-bars.svg").exists() && out.0.join("any-defect-bars.svg").exists());
@@ -405,5 +406,77 @@ mod tests {
         assert!(html.contains("none of the 8 configurations can be run"), "{html}");
         assert!(html.contains("impossible: too &lt;wide</td>"), "{html}");
         assert!(!html.contains("No configuration fails"), "{html}");
+    }
+
+    #[test]
+    fn every_chart_has_a_file_of_its_numbers() {
+        let (path, out) = (Scratch::new("csv-ledger"), Scratch::new("csv"));
+        let (ledger, _) = swept(&path, 1);
+        write(&[ledger], &Options::default(), &out.0).unwrap();
+        let files = std::fs::read_dir(&out.0).unwrap().map(|entry| entry.unwrap().path());
+        let svgs: Vec<PathBuf> =
+            files.filter(|path| path.extension().is_some_and(|end| end == "svg")).collect();
+        assert!(svgs.len() > 10, "{svgs:?}");
+        for svg in svgs {
+            assert!(svg.with_extension("png").is_file(), "{svg:?}");
+            let csv = std::fs::read_to_string(svg.with_extension("csv")).unwrap();
+            assert!(csv.lines().count() > 1, "{svg:?}: {csv}");
+        }
+        // Two of the three runs of the cell that fails; it is the only one.
+        let cells = std::fs::read_to_string(out.0.join("cells.csv")).unwrap();
+        assert_eq!(
+            cells
+                .lines()
+                .map(|line| line.split(',').take(6).collect::<Vec<_>>().join(","))
+                .collect::<Vec<_>>(),
+            [
+                "layout.page_size,layout.ranks,behaviour,state,hits,chances",
+                "16,2,padded up,ran,2,3"
+            ]
+        );
+        assert!(cells.contains(",placed.missing: 2,kvseam run base.toml --set "), "{cells}");
+        let lines =
+            std::fs::read_to_string(out.0.join("any-defect-over-layout-ranks.csv")).unwrap();
+        assert!(lines.contains("\npadded up,2,ran,2,3,"), "{lines}");
+        assert!(lines.contains("\nsound,1,ran,0,6,0,0,"), "{lines}");
+    }
+
+    #[test]
+    fn several_ledgers_have_a_part_each_and_share_no_file() {
+        let (one, two) = (Scratch::new("part-one"), Scratch::new("part-two"));
+        let out = Scratch::new("parts");
+        let ledgers = [swept(&one, 1).0, swept(&two, 1).0];
+        let page = write(&ledgers, &Options::default(), &out.0).unwrap();
+        let html = std::fs::read_to_string(page).unwrap();
+        assert!(html.contains("<h1>2 sweeps</h1>"), "{html}");
+        for prefix in ["a-small-sweep", "a-small-sweep-1"] {
+            assert!(out.0.join(format!("{prefix}-summary.csv")).is_file());
+            assert_eq!(html.matches(&format!("<h1 id=\"{prefix}-top\">")).count(), 1);
+        }
+        let ids: Vec<&str> =
+            html.split(" id=\"").skip(1).filter_map(|rest| rest.split('"').next()).collect();
+        let different: std::collections::BTreeSet<_> = ids.iter().collect();
+        assert_eq!(ids.len(), different.len(), "{ids:?}");
+        for link in html.split("href=\"#").skip(1) {
+            let target = link.split('"').next().unwrap();
+            assert!(ids.contains(&target), "{target}");
+        }
+    }
+
+    #[test]
+    fn against_an_earlier_ledger_the_page_says_what_is_new() {
+        let (new, old) = (Scratch::new("news-new"), Scratch::new("news-old"));
+        let out = Scratch::new("news");
+        let options = Options { against: Some(swept(&old, 1).0), ..Options::default() };
+        let page = write(&[swept(&new, 1).0], &options, &out.0).unwrap();
+        let html = std::fs::read_to_string(page).unwrap();
+        // The cell that fails is tested for any defect and for its code.
+        for text in ["0 of 2 frequencies changed beyond chance", "8 cells are in both", "Holm"] {
+            assert!(html.contains(text), "{text}: {html}");
+        }
+        let tests = std::fs::read_to_string(out.0.join("news.csv")).unwrap();
+        let rows: Vec<&str> = tests.lines().collect();
+        assert!(rows[1].starts_with("16,2,padded up,any defect,2,3,2,3,1,"), "{tests}");
+        assert_eq!(rows.len(), 3);
     }
 }

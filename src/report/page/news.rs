@@ -1,6 +1,6 @@
 //! What is new against an earlier ledger.
 
-use super::cells::{TABLE, TABLE_END};
+use super::rows::{Column, Field, Rows};
 use super::{Part, ReportError, percent};
 use crate::finding::Named;
 use crate::report::command::command;
@@ -43,29 +43,26 @@ impl Part<'_> {
             return String::new();
         }
         let plan = self.table.plan;
-        let mut html = format!("<h3>Frequencies that changed</h3>\n{TABLE}");
-        for axis in &plan.axes {
-            html += &format!("<th scope=\"col\">{}</th>", escape(&axis.name));
-        }
-        html += "<th scope=\"col\">found</th><th scope=\"col\">before</th>\
-                 <th scope=\"col\">now</th><th scope=\"col\">p, corrected</th>\
-                 <th scope=\"col\">run it</th></tr></thead>\n<tbody>\n";
+        let axes = plan.axes.iter().map(|axis| Column::name(&axis.name));
+        let columns = axes.chain([
+            Column::text("found"),
+            Column::text("before"),
+            Column::text("now"),
+            Column::number("p, corrected"),
+        ]);
+        let mut rows = Rows::new(columns.collect());
         for test in changed.iter().take(CHANGES_SHOWN) {
-            html += "<tr>";
-            for point in plan.points(test.cell) {
-                html += &format!("<th scope=\"row\">{}</th>", escape(&point.name));
-            }
-            html += &format!(
-                "<td>{}</td><td>{}</td><td>{}</td><td class=\"number\">{}</td>\
-                 <td class=\"command\"><code>{}</code></td></tr>\n",
-                escape(test.class.name()),
-                escape(&of(test.old)),
-                escape(&of(test.new)),
-                escape(&probability(test.corrected)),
-                escape(&self.repeat(test))
-            );
+            let points = plan.points(test.cell).into_iter().map(|point| Field::text(&point.name));
+            let fields = points.chain([
+                Field::text(test.class.name()),
+                Field::text(&of(test.old)),
+                Field::text(&of(test.new)),
+                Field::text(&probability(test.corrected)),
+            ]);
+            let command = format!("<code>{}</code>", escape(&self.repeat(test)));
+            rows.add(fields.collect(), Some(&command));
         }
-        html += TABLE_END;
+        let mut html = format!("<h3>Frequencies that changed</h3>\n{}", rows.html());
         if changed.len() > CHANGES_SHOWN {
             let more = number::count((changed.len() - CHANGES_SHOWN) as u64);
             html += &format!("<p>{more} more are in the file.</p>\n");
@@ -138,24 +135,25 @@ fn codes(title: &str, codes: &[Seen]) -> String {
     if codes.is_empty() {
         return String::new();
     }
-    let mut html = format!(
-        "<h3>{title}</h3>\n<p>In the cells that are in both. A rare code can come or go by chance: p \
-         is that of its own test alone.</p>\n{TABLE}<th scope=\"col\">code</th>\
-         <th scope=\"col\">before</th><th scope=\"col\">now</th><th scope=\"col\">p</th>\
-         <th scope=\"col\">meaning</th></tr></thead>\n<tbody>\n"
-    );
+    let columns = [
+        Column::name("code"),
+        Column::text("before"),
+        Column::text("now"),
+        Column::number("p"),
+        Column::text("meaning"),
+    ];
+    let mut rows = Rows::new(columns.into());
     for seen in codes {
-        html += &format!(
-            "<tr><th scope=\"row\">{}</th><td>{}</td><td>{}</td><td class=\"number\">{}</td>\
-             <td>{}</td></tr>\n",
-            escape(seen.code.name()),
-            escape(&of(seen.old)),
-            escape(&of(seen.new)),
-            escape(&probability(seen.alone)),
-            escape(seen.code.doc())
-        );
+        let (before, now) = (of(seen.old), of(seen.new));
+        let p = probability(seen.alone);
+        let fields = [seen.code.name(), &before, &now, &p, seen.code.doc()];
+        rows.add(fields.map(Field::text).into(), None);
     }
-    html + TABLE_END
+    format!(
+        "<h3>{title}</h3>\n<p>In the cells that are in both. A rare code can come or go by chance: p \
+         is that of its own test alone.</p>\n{}",
+        rows.html()
+    )
 }
 
 /// "34 % (17 of 50) *".

@@ -1,6 +1,7 @@
 //! What a part ends with: what was never found, what was reached, what cannot be run, and the plan.
 
 use super::Part;
+use super::rows::{Column, Field, Rows};
 use crate::finding::{Code, Named};
 use crate::report::html::escape;
 use crate::report::number;
@@ -11,47 +12,39 @@ impl Part<'_> {
     /// Codes that nothing found: out of how many chances.
     pub(super) fn absent(&mut self) {
         let found = self.table.codes();
-        self.push(
-            "<section>\n<h2>Never found</h2>\n<div class=\"wide\" tabindex=\"0\"><table>\n<thead><tr>\
-             <th>code</th><th class=\"number\">n</th><th>95 % interval</th>\
-             <th>meaning</th></tr></thead>\n<tbody>\n",
-        );
+        let columns = [
+            Column::name("code"),
+            Column::number("n"),
+            Column::text("95 % interval"),
+            Column::text("meaning"),
+        ];
+        let mut rows = Rows::new(columns.into());
         for &code in Code::ALL.iter().filter(|code| !found.contains(code)) {
             let runs = self.table.all(Class::Code(code)).runs;
             let interval = runs.interval().map_or("not reached".to_owned(), |interval| {
                 format!("0 to {}", number::percent(interval.high))
             });
-            self.push(&format!(
-                "<tr><th scope=\"row\">{}</th><td class=\"number\">{}</td><td>{}</td><td>{}</td></tr>\n",
-                escape(code.name()),
-                number::count(runs.chances),
-                escape(&interval),
-                escape(code.doc())
-            ));
+            let chances = number::count(runs.chances);
+            let fields = [code.name(), &chances, &interval, code.doc()];
+            rows.add(fields.map(Field::text).into(), None);
         }
-        self.push("</tbody></table></div>\n</section>\n");
+        self.push(&format!("<section>\n<h2>Never found</h2>\n{}</section>\n", rows.html()));
     }
 
     /// Code paths, and in how many runs each was reached.
     pub(super) fn reached(&mut self) {
-        self.push(
-            "<section>\n<h2>Code paths reached</h2>\n<div class=\"wide\" tabindex=\"0\"><table>\n<thead><tr>\
-             <th>mark</th><th class=\"number\">runs</th><th>meaning</th></tr></thead>\n<tbody>\n",
-        );
-        for (mark, runs) in self.marks.clone().iter() {
+        let columns = [Column::name("mark"), Column::number("runs"), Column::text("meaning")];
+        let mut rows = Rows::new(columns.into());
+        for (mark, runs) in self.marks.iter() {
             let due = self.table.plan.marks.contains(&mark);
             let runs = match (runs, due) {
-                (0, true) => "<b>not reached, though it must be</b>".to_owned(),
-                (0, false) => "not reached".to_owned(),
-                (runs, _) => number::count(runs),
+                (0, true) => Field::html("<b>not reached, though it must be</b>".to_owned()),
+                (0, false) => Field::text("not reached"),
+                (runs, _) => Field::text(&number::count(runs)),
             };
-            self.push(&format!(
-                "<tr><th scope=\"row\">{}</th><td class=\"number\">{runs}</td><td>{}</td></tr>\n",
-                escape(mark.name()),
-                escape(mark.doc())
-            ));
+            rows.add(vec![Field::text(mark.name()), runs, Field::text(mark.doc())], None);
         }
-        self.push("</tbody></table></div>\n</section>\n");
+        self.push(&format!("<section>\n<h2>Code paths reached</h2>\n{}</section>\n", rows.html()));
     }
 
     pub(super) fn impossible(&mut self) {

@@ -67,8 +67,12 @@ impl Part<'_> {
         let names = points.iter().map(|point| point.name.clone());
         Distribution {
             head: Head {
-                title: format!("Free runs of {}", side.doc().split(',').next().unwrap_or_default()),
-                subtitle: self.member_text(axis, level),
+                title: format!("Free runs, {} pools", side.name()),
+                subtitle: format!(
+                    "when 1/{FREE_RUN_SAMPLES} to {FREE_RUN_SAMPLES}/{FREE_RUN_SAMPLES} of the requests \
+                     had arrived, {}",
+                    self.member_text(axis, level)
+                ),
             },
             titles: [self.axis(Some(axis)), "requests arrived", "length of run", "free pages"]
                 .map(str::to_owned),
