@@ -79,11 +79,12 @@ pub fn compare(new: &Table, old: &Table) -> News {
             }
         }
     }
+    // Corrected ones can be equal where the tests' own are not.
+    tests.sort_by(|a, b| a.corrected.total_cmp(&b.corrected));
     let alone: Vec<f64> = tests.iter().map(|test| test.corrected).collect();
     for (test, corrected) in tests.iter_mut().zip(holm(&alone)) {
         test.corrected = corrected;
     }
-    tests.sort_by(|a, b| a.corrected.total_cmp(&b.corrected));
     let seen = codes.iter().map(|&code| seen(code, &pairs, new, old)).collect::<Vec<_>>();
     let only = |there: fn(&Seen) -> Rate, absent: fn(&Seen) -> Rate| {
         let is_only = |seen: &&Seen| there(seen).hits > 0 && absent(seen).hits == 0;

@@ -181,7 +181,10 @@ fn free_pages_are_sampled_at_each_quarter_of_the_arrivals() {
 /// A request alone is the last quarter at once, and takes nothing before its server looks for work.
 #[test]
 fn an_empty_pool_is_one_free_run() {
-    let alone = BUSY.replace("requests = 60", "requests = 1").replace("turns = 2", "");
+    let alone = BUSY
+        .replace("requests = 60", "requests = 1")
+        .replace("prefix_groups = 3", "prefix_groups = 1")
+        .replace("turns = 2", "turns = 1");
     let run = run(&scenario(&alone), Path::new(".")).unwrap();
     let lengths = |side| {
         let sample = &run.free_runs[&FreeSample { side, part: 4 }];

@@ -7,12 +7,14 @@ use plotters::backend::DrawingBackend;
 use plotters::style::text_anchor::HPos;
 
 use super::{
-    Area, Cell, Chart, ChartError, FAINT, GRID, Head, INK, LINE, MARGIN, NARROW, PLAIN, Pen, QUIET,
+    Area, Cell, Chart, ChartError, GRID, Head, INK, LINE, MARGIN, NARROW, PLAIN, Pen, QUIET,
     SMALL_STRONG, STRONG, color, label_color,
 };
 use crate::report::csv::{self, Csv};
 use crate::report::number;
 use crate::stats::Rate;
+
+pub use super::scale::Scale;
 
 /// A heat map.
 #[derive(Clone, Debug, PartialEq)]
@@ -42,27 +44,14 @@ pub struct Grid {
     pub compact: bool,
 }
 
-/// What the colours and marks of heat maps mean.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Scale {
-    /// The share at the end of the colour bar, see [`super::scale_end`].
-    pub end: f64,
-    /// What the shares are shares of, for the colour bar.
-    pub unit: String,
-    /// Below so many chances a cell is marked.
-    pub few: u64,
-}
-
 /// Width and height of a cell.
 const CELL: (i32, i32) = (74, 46);
 const CELL_COMPACT: (i32, i32) = (54, 34);
 /// Wider column names are written upwards.
 const CELL_WIDTH_MAX: i32 = 120;
 const WIDTH_MIN: i32 = 480;
-const BAR_HEIGHT: i32 = 12;
-const BAR_WIDTH: i32 = 220;
-const BAR_STEPS: i32 = 55;
-const SWATCH: i32 = 28;
+/// Between the cells and the colour bar.
+const GAP: i32 = 8;
 
 impl Grid {
     fn rows_width(&self) -> i32 {
@@ -168,7 +157,7 @@ impl Grid {
         };
         let (x, y) = area.centre();
         let share = number::percent(interval.share);
-        let star = if is_few(rate, scale.few) { " *" } else { "" };
+        let star = if scale.is_few(rate) { " *" } else { "" };
         if self.compact {
             // A star without a space: there is room for no more.
             let text = format!("{}{}", share.replace(' ', ""), star.trim());
@@ -228,104 +217,6 @@ impl Grid {
     }
 }
 
-impl Scale {
-    /// Hatchings and marks that occur among `cells`, with what they mean.
-    fn legend(&self, cells: &[Cell]) -> Vec<(Swatch, String)> {
-        let has = |wanted: &dyn Fn(Cell) -> bool| cells.iter().any(|&cell| wanted(cell));
-        let mut legend = Vec::new();
-        if has(&|cell| matches!(cell, Cell::Share(Rate { chances: 0, .. }))) {
-            let text = "not reached: no run had a chance".to_owned();
-            legend.push((Swatch::Hatched, text));
-        }
-        if has(&|cell| cell == Cell::Impossible) {
-            let text = "impossible: the settings contradict".to_owned();
-            legend.push((Swatch::Crossed, text));
-        }
-        if has(&|cell| cell == Cell::NotRun) {
-            legend.push((Swatch::Dotted, "not run yet".to_owned()));
-        }
-        if has(&|cell| matches!(cell, Cell::Share(rate) if is_few(rate, self.few))) {
-            legend.push((Swatch::Star, format!("fewer than {} runs", self.few)));
-        }
-        legend
-    }
-
-    /// Size of the colour bar with the legend of `cells` below it.
-    pub(super) fn size(&self, cells: &[Cell]) -> (i32, i32) {
-        let legend = self.legend(cells);
-        let lines = i32::try_from(legend.len()).expect("four at most");
-        (QUIET.width(&self.unit).max(BAR_WIDTH + BAR_END), BAR_ROOM + LINE * lines)
-    }
-
-    /// Draws it with its corner at the pen's zero.
-    pub(super) fn draw<DB: DrawingBackend>(
-        &self,
-        pen: &Pen<DB>,
-        cells: &[Cell],
-    ) -> Result<(), ChartError> {
-        self.draw_bar(pen)?;
-        self.draw_legend(pen, cells)
-    }
-
-    fn draw_bar<DB: DrawingBackend>(&self, pen: &Pen<DB>) -> Result<(), ChartError> {
-        pen.text(&self.unit, (0, LINE / 2), HPos::Left, QUIET)?;
-        let y = LINE + 2;
-        let step = BAR_WIDTH / BAR_STEPS;
-        let x = 6;
-        for index in 0..BAR_STEPS {
-            let area = Area { x: x + index * step, y, width: step, height: BAR_HEIGHT };
-            let share = f64::from(index) / f64::from(BAR_STEPS - 1);
-            pen.fill(area, color(share))?;
-        }
-        for (place, share) in [(0, 0.0), (BAR_WIDTH / 2, self.end / 2.0), (BAR_WIDTH, self.end)] {
-            let foot = y + BAR_HEIGHT;
-            pen.line((x + place, foot), (x + place, foot + 4), FAINT)?;
-            // The first label begins at the bar, so that it stays inside the chart.
-            let (at, h) = match place {
-                0 => (0, HPos::Left),
-                place => (x + place, HPos::Center),
-            };
-            let text = if place == 0 { ">0 %".to_owned() } else { number::tick(share) };
-            pen.text(&text, (at, foot + 4 + LINE / 2), h, QUIET)?;
-        }
-        Ok(())
-    }
-
-    fn draw_legend<DB: DrawingBackend>(
-        &self,
-        pen: &Pen<DB>,
-        cells: &[Cell],
-    ) -> Result<(), ChartError> {
-        for (y, (swatch, text)) in (BAR_ROOM..).step_by(step(LINE)).zip(self.legend(cells)) {
-            let area = Area { x: 0, y: y + 2, width: SWATCH, height: LINE - 5 };
-            match swatch {
-                Swatch::Hatched => pen.hatch(area, false)?,
-                Swatch::Dotted => pen.dotted(area)?,
-                Swatch::Crossed => pen.hatch(area, true)?,
-                Swatch::Star => pen.text("*", area.centre(), HPos::Center, PLAIN)?,
-            }
-            let at = (SWATCH + 8, y + LINE / 2);
-            pen.text(&text, at, HPos::Left, QUIET)?;
-        }
-        Ok(())
-    }
-}
-
-/// How the legend shows something.
-enum Swatch {
-    Hatched,
-    Crossed,
-    Dotted,
-    Star,
-}
-
-/// Height of the colour bar with its texts.
-const BAR_ROOM: i32 = 2 * LINE + BAR_HEIGHT + 12;
-/// Space for the half of the last label that stands beyond the bar.
-const BAR_END: i32 = 34;
-/// Between the cells and the colour bar.
-const GAP: i32 = 8;
-
 impl HeatMap {
     fn cells(&self) -> Vec<Cell> {
         self.grid.cells.iter().flatten().copied().collect()
@@ -367,11 +258,7 @@ impl Chart for HeatMap {
     }
 }
 
-fn is_few(rate: Rate, few: u64) -> bool {
-    rate.chances > 0 && rate.chances < few
-}
-
-fn step(pixels: i32) -> usize {
+pub(super) fn step(pixels: i32) -> usize {
     usize::try_from(pixels).expect("sizes are positive")
 }
 

@@ -26,6 +26,7 @@ pub mod heat_map;
 pub mod lines;
 pub mod multiples;
 mod pen;
+mod scale;
 
 pub use pen::{Head, Pen};
 
