@@ -45,7 +45,7 @@ pub struct Grid {
 }
 
 /// Width and height of a cell.
-const CELL: (i32, i32) = (74, 46);
+const CELL: (i32, i32) = (72, 46);
 const CELL_COMPACT: (i32, i32) = (54, 34);
 /// Wider column names are written upwards.
 const CELL_WIDTH_MAX: i32 = 120;
