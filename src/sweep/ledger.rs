@@ -179,6 +179,11 @@ impl Ledger {
         Ledger::read(path, connect(path, OpenFlags::SQLITE_OPEN_READ_WRITE)?)
     }
 
+    /// Where it lies, as it was named.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
     /// Writes runs, all or none of them.
     pub fn append(&mut self, records: &[Record]) -> Result<(), LedgerError> {
         let path = &self.path;

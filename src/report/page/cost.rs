@@ -13,7 +13,7 @@ impl Part<'_> {
     /// A chart of every kind of cost, for every axis of policies.
     pub(super) fn cost(&mut self) -> Result<(), ReportError> {
         self.push(&format!(
-            "<section id=\"{}cost\">\n<h2>Costs</h2>\n<p>Sums over all runs, with the 95 % interval \
+            "<section id=\"{}cost\">\n<h2>Costs</h2>\n<p>Sums over the runs that each chart names, with the 95 % interval \
              of the ratio over runs. Prefill and decode pages differ in size.</p>\n",
             self.prefix
         ));

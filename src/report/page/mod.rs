@@ -84,9 +84,11 @@ pub fn write(ledgers: &[Ledger], options: &Options, out: &Path) -> Result<PathBu
     for (ledger, slug) in ledgers.iter().zip(slugs(titles.iter().copied())) {
         let prefix = if ledgers.len() == 1 { String::new() } else { format!("{slug}-") };
         let part = Part::of(ledger, options, prefix.clone(), out)?;
+        // Ledgers of one plan have the same title.
         answers += &format!(
-            "<li><a href=\"#{prefix}top\">{}</a>: {}</li>\n",
+            "<li><a href=\"#{prefix}top\">{}</a> ({}): {}</li>\n",
             escape(&ledger.plan.title),
+            escape(&ledger.path().display().to_string()),
             prose(&part.answer())
         );
         parts += &part.all(options)?;

@@ -95,6 +95,9 @@ fn several_ledgers_have_a_part_each_and_share_no_file() {
     let page = write(&ledgers, &Options::default(), &out.0).unwrap();
     let html = std::fs::read_to_string(page).unwrap();
     assert!(html.contains("<h1>2 sweeps</h1>"), "{html}");
+    for path in [&one.0, &two.0] {
+        assert!(html.contains(&format!("</a> ({}): 1 of 6", path.display())), "{html}");
+    }
     for prefix in ["a-small-sweep", "a-small-sweep-1"] {
         assert!(out.0.join(format!("{prefix}-summary.csv")).is_file());
         assert_eq!(html.matches(&format!("<h1 id=\"{prefix}-top\">")).count(), 1);
