@@ -255,6 +255,45 @@ named! {
     }
 }
 
+named! {
+    /// Whose pools a sample of free pages is about.
+    PoolSide {
+        Prefill = "prefill": "the pools of the prefill servers, in physical pages",
+        Decode = "decode": "the pools of the decode servers, in virtual pages",
+    }
+}
+
+named! {
+    /// Length of a run of consecutive free pages, in pages.
+    FreeRun {
+        One = "1": "a free page alone",
+        Two = "2-3": "2 to 3 pages",
+        Four = "4-7": "4 to 7 pages",
+        Eight = "8-15": "8 to 15 pages",
+        Sixteen = "16-31": "16 to 31 pages",
+        ThirtyTwo = "32-63": "32 to 63 pages",
+        SixtyFour = "64-127": "64 to 127 pages",
+        More = "128+": "128 pages or more",
+    }
+}
+
+impl FreeRun {
+    /// The class of a run of `pages`, at least one.
+    pub fn of(pages: usize) -> FreeRun {
+        let class = pages.ilog2() as usize;
+        Self::ALL[class.min(Self::ALL.len() - 1)]
+    }
+}
+
+/// When and where free pages were sampled.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct FreeSample {
+    /// In whose pools.
+    pub side: PoolSide,
+    /// How many parts of [`limits::FREE_RUN_SAMPLES`] of the requests had arrived.
+    pub part: u64,
+}
+
 /// A count for every item of a list.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Tally<K> {
@@ -358,6 +397,8 @@ pub struct Run {
     pub metrics: Tally<Metric>,
     /// Reported decode hits by length in tokens.
     pub decode_hit_lengths: BTreeMap<u32, u64>,
+    /// Free pages by the length of the run of free pages that each lay in.
+    pub free_runs: BTreeMap<FreeSample, Tally<FreeRun>>,
     /// When the last event happened.
     pub ended: Tick,
     /// A hash of all events and findings: equal for equal runs, on any machine.
@@ -385,6 +426,23 @@ mod tests {
         check::<Chance>();
         check::<Mark>();
         check::<Metric>();
+        check::<PoolSide>();
+        check::<FreeRun>();
+    }
+
+    #[test]
+    fn a_free_run_is_of_the_class_whose_name_holds_its_length() {
+        for (pages, name) in [
+            (1, "1"),
+            (2, "2-3"),
+            (3, "2-3"),
+            (4, "4-7"),
+            (127, "64-127"),
+            (128, "128+"),
+            (1 << 24, "128+"),
+        ] {
+            assert_eq!(FreeRun::of(pages).name(), name);
+        }
     }
 
     #[test]

@@ -51,6 +51,9 @@ pub const EVENTS_PER_REQUEST: u64 = 1_000;
 pub const EVENTS_PER_OUTPUT_TOKEN: u64 = 16;
 /// See [`EVENTS_PER_REQUEST`].
 pub const EVENTS_PER_PROMPT_PIECE: u64 = 16;
+/// Samples of free pages in one run, at equal parts of its arrivals. Each looks at every page of every
+/// pool once, so that all of them cost less than it does to make the pools.
+pub const FREE_RUN_SAMPLES: u64 = 4;
 /// Findings of one code that a run keeps with their evidence; all are counted.
 pub const FINDINGS_KEPT: usize = 16;
 /// Runs of one sweep; a larger plan must be asked for twice.

@@ -192,6 +192,14 @@ fn a_sweep_fills_the_same_ledger_on_one_and_two_threads_and_is_drawn() {
     assert_eq!(kvseam(&words).data(0).trim_end(), text(&page.join("index.html")));
     let message = kvseam(&[&words[..], &["--axes", "layout.ranks,colour"]].concat()).message();
     assert!(message.contains("got \"colour\""), "{message}");
+    let again = folder.join("2.sqlite");
+    let both = folder.join("both");
+    let words = ["report", text(&ledger), text(&again), "--out", text(&both)];
+    kvseam(&words).data(0);
+    assert!(both.join("small-1-summary.csv").is_file());
+    let words = ["report", text(&ledger), "--against", text(&again), "--out", text(&page)];
+    kvseam(&words).data(0);
+    assert!(page.join("news.csv").is_file());
     std::fs::write(&path, plan.replace("hit.unaligned", "retract")).unwrap();
     let other = folder.join("other.sqlite");
     let unmet = kvseam(&["sweep", text(&path), "--out", text(&other)]).data(4);
@@ -278,6 +286,36 @@ fn a_ledger_that_is_being_filled_is_refused() {
     assert!(message.ends_with("the ledger is in use by another sweep\n"), "{message}");
     drop(kept);
     assert!(Ledger::start(&ledger, &plan, |_| Ok(())).is_ok());
+}
+
+#[test]
+fn a_report_refuses_what_is_no_ledger_another_release_and_a_file_named_twice() {
+    let folder = scratch("report");
+    let plan = kvseam::sweep::plan::Plan::read(Path::new("sims/plans/demo.toml")).unwrap();
+    let paths = ["a", "b"].map(|name| folder.join(format!("{name}.sqlite")));
+    for path in &paths {
+        drop(Ledger::start(path, &plan, |_| Ok(())).unwrap());
+    }
+    let [a, b] = paths.each_ref().map(|path| text(path));
+    let out = folder.join("page");
+    let refused = |words: &[&str]| {
+        let message = kvseam(&[&["report", "--out", text(&out)], words].concat()).message();
+        assert!(!out.exists(), "{message}");
+        message
+    };
+    assert!(refused(&["no/such.sqlite"]).starts_with("error: no/such.sqlite: "));
+    assert!(refused(&["sims/plans/demo.toml"]).contains("must be a ledger of kvseam"));
+    let same = folder.join(".").join("a.sqlite");
+    assert!(refused(&[a, text(&same)]).ends_with("must be named once, got it twice\n"));
+    assert!(refused(&[a, "--against", a]).ends_with("must be named once, got it twice\n"));
+    assert!(refused(&[a, b, "--against", "c"]).contains("must go with one ledger, got 2"));
+    assert!(refused(&[a, "--axes", "behaviour"]).contains("ROWS,COLUMNS"));
+    refused(&[]);
+    // The schema of a ledger is the user version of its file, at byte 60 of the head.
+    let mut bytes = std::fs::read(a).unwrap();
+    bytes[63] = 99;
+    std::fs::write(a, bytes).unwrap();
+    assert!(refused(&[b, "--against", a]).contains("got one of schema 99"));
 }
 
 #[test]

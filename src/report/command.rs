@@ -4,7 +4,8 @@ use std::fmt::Write as _;
 
 use toml::{Table, Value};
 
-use crate::sweep::plan::{CellId, Plan};
+use crate::sweep::cell::CellId;
+use crate::sweep::plan::Plan;
 
 /// The command that repeats one run.
 pub fn command(plan: &Plan, cell: CellId, seed: u64) -> String {

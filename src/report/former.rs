@@ -1,43 +1,44 @@
-//! A *former report*: the page that lies in the folder where a new one is written, and its charts.
+//! A *former report*: the page that lies in the folder where a new one is written, and its files.
 //!
-//! The page itself says which charts are its own, so that no file of anyone else is ever removed.
+//! The page itself says which files are its own, so that no file of anyone else is ever removed.
 
 use std::collections::BTreeSet;
 use std::path::Path;
 
-const BEFORE: &str = "<p class=\"files\"><a href=\"";
-const BETWEEN: &str = ".svg\">SVG</a> <a href=\"";
-const AFTER: &str = ".png\">PNG</a></p>";
+const BEFORE: &str = "<p class=\"files\">";
+const EXTENSIONS: [&str; 3] = ["svg", "png", "csv"];
 
-/// The line of a page that names a chart's files.
-pub(crate) fn link(name: &str) -> String {
-    format!("{BEFORE}{name}{BETWEEN}{name}{AFTER}\n")
+/// The line of a page that names files: one for each of these extensions.
+pub(crate) fn link(name: &str, extensions: &[&str]) -> String {
+    let links: Vec<String> = extensions
+        .iter()
+        .map(|extension| format!("<a href=\"{name}.{extension}\">{}</a>", extension.to_uppercase()))
+        .collect();
+    format!("{BEFORE}{}</p>\n", links.join(" "))
 }
 
-/// Names of the charts that a page names so.
-pub(crate) fn charts(html: &str) -> BTreeSet<String> {
+/// The files that a page names so.
+pub(crate) fn files(html: &str) -> BTreeSet<String> {
+    let lines = html.lines().filter_map(|line| line.strip_prefix(BEFORE));
+    let targets = lines.flat_map(|line| line.split("<a href=\"").skip(1));
+    let names = targets.filter_map(|target| Some(target.split_once('"')?.0));
+    names.filter(|name| is_own(name)).map(str::to_owned).collect()
+}
+
+/// A chart's name without any path, so that nothing outside of the folder is meant.
+fn is_own(file: &str) -> bool {
     let plain = |letter: char| letter.is_ascii_alphanumeric() || letter == '-';
-    html.lines()
-        .filter_map(|line| {
-            let (name, again) =
-                line.strip_prefix(BEFORE)?.strip_suffix(AFTER)?.split_once(BETWEEN)?;
-            let own = name == again && !name.is_empty() && name.chars().all(plain);
-            own.then(|| name.to_owned())
-        })
-        .collect()
+    file.split_once('.').is_some_and(|(name, extension)| {
+        !name.is_empty() && name.chars().all(plain) && EXTENSIONS.contains(&extension)
+    })
 }
 
-/// Removes the files of these charts from the folder. What is gone already need not be removed.
-pub(crate) fn remove<'a>(
-    folder: &Path,
-    names: impl Iterator<Item = &'a String>,
-) -> std::io::Result<()> {
+/// Removes these files from the folder. What is gone already need not be removed.
+pub(crate) fn remove(folder: &Path, names: &BTreeSet<String>) -> std::io::Result<()> {
     for name in names {
-        for extension in ["svg", "png"] {
-            match std::fs::remove_file(folder.join(format!("{name}.{extension}"))) {
-                Err(error) if error.kind() != std::io::ErrorKind::NotFound => return Err(error),
-                Ok(()) | Err(_) => {}
-            }
+        match std::fs::remove_file(folder.join(name)) {
+            Err(error) if error.kind() != std::io::ErrorKind::NotFound => return Err(error),
+            Ok(()) | Err(_) => {}
         }
     }
     Ok(())
@@ -48,9 +49,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_page_names_its_charts_and_nothing_else() {
-        let html =
-            format!("<h1>a</h1>\n{}<a href=\"mine.svg\">x</a>\n{}", link("a-b"), link("../c"));
-        assert_eq!(charts(&html).into_iter().collect::<Vec<_>>(), ["a-b"]);
+    fn a_page_names_its_files_and_nothing_else() {
+        let html = format!(
+            "<h1>a</h1>\n{}<a href=\"mine.svg\">x</a>\n{}{}",
+            link("a-b", &["svg", "csv"]),
+            link("../c", &["png"]),
+            link("notes", &["txt"])
+        );
+        assert_eq!(files(&html).into_iter().collect::<Vec<_>>(), ["a-b.csv", "a-b.svg"]);
     }
 }

@@ -18,6 +18,11 @@ pub(crate) fn escape(text: &str) -> String {
     escaped
 }
 
+/// A text whose per cent signs stay with their numbers.
+pub(crate) fn prose(text: &str) -> String {
+    escape(text).replace(" %", "\u{a0}%")
+}
+
 /// A name as a file name and an anchor: small letters, digits and hyphens, on any file system.
 pub(crate) fn slug(name: &str) -> String {
     let plain = |letter: char| if letter.is_ascii_alphanumeric() { letter } else { '-' };
@@ -58,7 +63,7 @@ pub(crate) fn document(title: &str, body: &str) -> String {
     )
 }
 
-const STYLE: &str = include_str!("page.css");
+const STYLE: &str = include_str!("html.css");
 
 #[cfg(test)]
 mod tests {

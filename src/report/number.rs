@@ -32,6 +32,25 @@ pub(crate) fn percent(share: f64) -> String {
     }
 }
 
+/// An amount with three significant digits, or all of its whole ones.
+pub(crate) fn amount(number: f64) -> String {
+    let magnitude = number.abs();
+    let decimals = match magnitude {
+        _ if magnitude < 0.0005 => 0,
+        _ if magnitude < 0.9995 => 3,
+        _ if magnitude < 9.995 => 2,
+        _ if magnitude < 99.95 => 1,
+        _ => 0,
+    };
+    let text = format!("{number:.decimals$}");
+    let (whole, decimals) = match text.split_once('.') {
+        Some((whole, decimals)) => (whole, decimals.trim_end_matches('0')),
+        None => (text.as_str(), ""),
+    };
+    let whole = whole.parse().map_or_else(|_| whole.to_owned(), count);
+    if decimals.is_empty() { whole } else { format!("{whole}.{decimals}") }
+}
+
 /// A place on an axis from 0 to 1, as per cent without idle zeros.
 pub(crate) fn tick(share: f64) -> String {
     let percent = 100.0 * share;
@@ -62,6 +81,21 @@ mod tests {
             (1.0, "100 %"),
         ] {
             assert_eq!(percent(share), text);
+        }
+    }
+
+    #[test]
+    fn amounts_have_three_digits_and_no_idle_zeros() {
+        for (number, text) in [
+            (0.0, "0"),
+            (0.123_4, "0.123"),
+            (0.5, "0.5"),
+            (2.345, "2.35"),
+            (34.56, "34.6"),
+            (999.6, "1,000"),
+            (12_345.6, "12,346"),
+        ] {
+            assert_eq!(amount(number), text);
         }
     }
 

@@ -5,7 +5,8 @@
 
 use crate::finding::{Code, Severity};
 use crate::stats::Rate;
-use crate::sweep::plan::{CellId, Plan};
+use crate::sweep::cell::CellId;
+use crate::sweep::plan::Plan;
 use crate::sweep::summary::{CellSummary, Incidence};
 
 /// Below so many runs a frequency is marked as uncertain.
@@ -83,7 +84,7 @@ pub struct Table<'a> {
     /// The plan.
     pub plan: &'a Plan,
     /// What each cell's runs left.
-    pub cells: &'a [CellSummary],
+    pub cells: Vec<CellSummary>,
 }
 
 impl Class {
@@ -140,6 +141,11 @@ impl Table<'_> {
         &self.cells[usize::try_from(id.0).expect("limits::SWEEP_RUNS")]
     }
 
+    /// One cell as a group.
+    pub fn of_cell(&self, class: Class, cell: CellId) -> Group {
+        self.group(class, &[cell])
+    }
+
     /// All cells as one group.
     pub fn all(&self, class: Class) -> Group {
         self.pivot(class, None, None, None).groups[0][0]
@@ -176,7 +182,7 @@ impl Table<'_> {
     /// by the number of codes that are defects; of equals the first of the plan.
     pub fn worst(&self) -> Vec<(CellId, Group)> {
         let mut cells: Vec<(CellId, Group)> = (0..self.plan.cells())
-            .map(|cell| (CellId(cell), self.group(Class::Defect, &[CellId(cell)])))
+            .map(|cell| (CellId(cell), self.of_cell(Class::Defect, CellId(cell))))
             .filter(|(_, group)| group.runs.hits > 0)
             .collect();
         // Shares compared as fractions, without rounding.
@@ -279,7 +285,7 @@ pub(crate) mod tests {
     #[test]
     fn groups_add_up_the_cells_of_the_other_axes() {
         let (plan, cells) = (small(), cells());
-        let table = Table { plan: &plan, cells: &cells };
+        let table = Table { plan: &plan, cells };
         let pivot = table.pivot(Class::Code(Code::PlacedMissing), Some(0), Some(1), None);
         assert_eq!(pivot.rows, ["16", "64"]);
         assert_eq!(pivot.columns, ["1", "2"]);
@@ -294,7 +300,7 @@ pub(crate) mod tests {
     #[test]
     fn without_a_chance_a_group_is_not_reached_and_without_a_run_impossible() {
         let (plan, cells) = (small(), cells());
-        let table = Table { plan: &plan, cells: &cells };
+        let table = Table { plan: &plan, cells };
         let pivot = table.pivot(Class::Code(Code::PlacedMissing), Some(0), Some(1), None);
         let (one_rank, none) = (pivot.groups[0][0], pivot.groups[1][0]);
         assert_eq!((one_rank.runs, one_rank.state), (rate(0, 0), State::Ran));
@@ -306,7 +312,7 @@ pub(crate) mod tests {
     #[test]
     fn at_a_level_only_its_cells_count() {
         let (plan, cells) = (small(), cells());
-        let table = Table { plan: &plan, cells: &cells };
+        let table = Table { plan: &plan, cells };
         let class = Class::Code(Code::PlacedMissing);
         let level = |point| Some(Level { axis: 2, point });
         let [sound, padded] =
@@ -319,7 +325,7 @@ pub(crate) mod tests {
     fn cells_without_any_run_are_not_run_yet_rather_than_not_reached() {
         let (plan, mut cells) = (small(), cells());
         cells[3] = CellSummary::default();
-        let table = Table { plan: &plan, cells: &cells };
+        let table = Table { plan: &plan, cells };
         let level = Some(Level { axis: 2, point: 1 });
         let pivot = table.pivot(Class::Code(Code::PlacedMissing), Some(0), Some(1), level);
         assert_eq!(pivot.groups[0][1].state, State::NotRun);
@@ -337,7 +343,7 @@ pub(crate) mod tests {
             cells[index].codes = [(Code::PlacedMissing, all(runs))].into();
         }
         cells[2].codes.insert(Code::PlacedShifted, all(1));
-        let table = Table { plan: &plan, cells: &cells };
+        let table = Table { plan: &plan, cells };
         let worst: Vec<u64> = table.worst().iter().map(|(cell, _)| cell.0).collect();
         assert_eq!(worst, [2, 1, 3, 0, 7]);
     }
@@ -345,7 +351,7 @@ pub(crate) mod tests {
     #[test]
     fn examples_are_failing_runs_where_there_are_any() {
         let (plan, cells) = (small(), cells());
-        let table = Table { plan: &plan, cells: &cells };
+        let table = Table { plan: &plan, cells };
         let by_behaviour = table.pivot(Class::Defect, Some(2), None, None);
         let example = |cell, seed, found| {
             let cell = CellId(cell);
@@ -359,7 +365,7 @@ pub(crate) mod tests {
     fn the_worst_cell_has_the_highest_share() {
         let (plan, mut cells) = (small(), cells());
         cells[7].runs = 12;
-        let table = Table { plan: &plan, cells: &cells };
+        let table = Table { plan: &plan, cells };
         let worst: Vec<u64> = table.worst().iter().map(|(cell, _)| cell.0).collect();
         assert_eq!(worst, [7, 3]);
         assert_eq!(table.codes(), [Code::PlacedMissing]);

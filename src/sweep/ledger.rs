@@ -9,7 +9,7 @@ use std::hash::Hasher;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use rusqlite::types::{Type, ValueRef};
+use rusqlite::types::{Type, Value, ValueRef};
 use rusqlite::{Connection, OpenFlags, Transaction, params, params_from_iter};
 use siphasher::sip::SipHasher13;
 
@@ -24,7 +24,7 @@ use crate::finding::{Findings, Named, Run, Tally};
 use crate::scenario::Scenario;
 
 /// What a ledger's content is, but for wall times and the paths by which files were named.
-const CONTENT: [&str; 8] = [
+const CONTENT: [&str; 9] = [
     "SELECT * FROM versions",
     "SELECT title, digest, runs, plan, base FROM plan",
     "SELECT id, settings, reason FROM cells ORDER BY id",
@@ -33,6 +33,7 @@ const CONTENT: [&str; 8] = [
     "SELECT * FROM chances ORDER BY run",
     "SELECT * FROM counters ORDER BY run",
     "SELECT * FROM marks ORDER BY run",
+    "SELECT * FROM free_runs ORDER BY run, side, part",
 ];
 
 /// Why a ledger cannot be used.
@@ -162,6 +163,11 @@ impl Ledger {
     pub fn open(path: &Path) -> Result<Ledger, LedgerError> {
         // Writable, as a killed sweep leaves a journal that the next reader plays back.
         Ledger::read(path, connect(path, OpenFlags::SQLITE_OPEN_READ_WRITE)?)
+    }
+
+    /// Where it lies, as it was named.
+    pub fn path(&self) -> &Path {
+        &self.path
     }
 
     /// Writes runs, all or none of them.
@@ -368,22 +374,29 @@ fn insert(transaction: &Transaction, plan: &Plan, record: &Record) -> rusqlite::
             .prepare_cached("INSERT INTO findings VALUES (?1, ?2, ?3)")?
             .execute(params![run, key(code), signed(kept.count)])?;
     }
-    insert_wide(transaction, "chances", run, &left.chances)?;
-    insert_wide(transaction, "counters", run, &left.metrics)?;
-    insert_wide(transaction, "marks", run, &left.marks)
+    let run = [Value::from(run)];
+    insert_wide(transaction, "chances", &run, &left.chances)?;
+    insert_wide(transaction, "counters", &run, &left.metrics)?;
+    insert_wide(transaction, "marks", &run, &left.marks)?;
+    for (sample, pages) in &left.free_runs {
+        let [run] = run.clone();
+        let key = [run, sample.side.name().to_owned().into(), signed(sample.part).into()];
+        insert_wide(transaction, "free_runs", &key, pages)?;
+    }
+    Ok(())
 }
 
 fn insert_wide<K: Named>(
     transaction: &Transaction,
     table: &str,
-    run: i64,
+    key: &[Value],
     tally: &Tally<K>,
 ) -> rusqlite::Result<()> {
-    let places = ", ?".repeat(K::ALL.len());
-    let counts = tally.iter().map(|(_, count)| signed(count));
+    let places = vec!["?"; key.len() + K::ALL.len()].join(", ");
+    let counts = tally.iter().map(|(_, count)| Value::from(signed(count)));
     transaction
-        .prepare_cached(&format!("INSERT INTO {table} VALUES (?{places})"))?
-        .execute(params_from_iter(std::iter::once(run).chain(counts)))?;
+        .prepare_cached(&format!("INSERT INTO {table} VALUES ({places})"))?
+        .execute(params_from_iter(key.iter().cloned().chain(counts)))?;
     Ok(())
 }
 

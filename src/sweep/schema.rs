@@ -6,7 +6,7 @@ use super::cell::CellId;
 use super::ledger::signed;
 use super::plan::{self, Plan};
 use super::shard::Shard;
-use crate::finding::{Chance, Code, Mark, Metric, Named, Severity};
+use crate::finding::{Chance, Code, FreeRun, Mark, Metric, Named, Severity};
 use crate::scenario;
 
 /// The version of the tables.
@@ -67,10 +67,12 @@ pub(super) fn difference(db: &Connection) -> rusqlite::Result<Option<Difference>
     if schema != SCHEMA {
         return Ok(Some(Difference::Version(format!("schema {schema}"))));
     }
-    for (table, expected) in wide_tables() {
+    let keyed = wide_tables().map(|(table, columns)| (table, 1, columns));
+    let free_runs = ("free_runs", 3, names::<FreeRun>());
+    for (table, keys, expected) in keyed.into_iter().chain([free_runs]) {
         let sql = format!("SELECT * FROM {table} LIMIT 0");
         let statement = db.prepare(&sql)?;
-        if !statement.column_names().skip(1).eq(expected) {
+        if !statement.column_names().skip(keys).eq(expected) {
             let found = format!("another release (other columns in `{table}`)");
             return Ok(Some(Difference::Version(found)));
         }
@@ -87,6 +89,11 @@ pub(super) fn wide_tables() -> [(&'static str, Vec<&'static str>); 3] {
     [("chances", names::<Chance>()), ("counters", names::<Metric>()), ("marks", names::<Mark>())]
 }
 
+/// The columns of a table for these counts.
+fn counts(names: &[&str]) -> String {
+    names.iter().map(|name| format!(", \"{name}\" INTEGER NOT NULL")).collect()
+}
+
 /// Makes the tables and fills those that are known before any run. `reason` says why a cell is not
 /// run.
 pub(super) fn create(
@@ -99,12 +106,18 @@ pub(super) fn create(
     transaction.pragma_update(None, "user_version", SCHEMA)?;
     transaction.execute_batch(TABLES)?;
     for (table, columns) in wide_tables() {
-        let columns: String =
-            columns.iter().map(|name| format!(", \"{name}\" INTEGER NOT NULL")).collect();
+        let columns = counts(&columns);
         transaction.execute_batch(&format!(
             "CREATE TABLE {table} (run INTEGER PRIMARY KEY REFERENCES runs{columns}) STRICT;"
         ))?;
     }
+    let lengths = counts(&names::<FreeRun>());
+    transaction.execute_batch(&format!(
+        "CREATE TABLE free_runs (
+            run INTEGER NOT NULL REFERENCES runs, side TEXT NOT NULL,
+            part INTEGER NOT NULL{lengths}, PRIMARY KEY (run, side, part)
+        ) STRICT, WITHOUT ROWID;"
+    ))?;
     transaction.execute(
         "INSERT INTO versions VALUES (?1, ?2, ?3, ?4)",
         params![env!("CARGO_PKG_VERSION"), SCHEMA, plan::VERSION, scenario::VERSION],
@@ -161,10 +174,11 @@ pub(super) fn key(code: Code) -> i64 {
 }
 
 /// The tables with rows for every run, and the column with the run's number.
-pub(super) const TABLES_OF_RUNS: [(&str, &str); 5] = [
+pub(super) const TABLES_OF_RUNS: [(&str, &str); 6] = [
     ("runs", "id"),
     ("findings", "run"),
     ("chances", "run"),
     ("counters", "run"),
     ("marks", "run"),
+    ("free_runs", "run"),
 ];

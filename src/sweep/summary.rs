@@ -6,7 +6,8 @@ use rusqlite::Row;
 use rusqlite::types::Type;
 
 use super::ledger::{Ledger, LedgerError, unsigned};
-use crate::finding::{Chance, Code, Mark, Named, Tally};
+use crate::finding::{Chance, Code, FreeRun, FreeSample, Mark, Metric, Named, PoolSide, Tally};
+use crate::stats::Ratio;
 
 /// How often something was found.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -40,11 +41,13 @@ pub struct CellSummary {
     pub runs_with_chance: Tally<Chance>,
 }
 
+/// Free pages by sample and by the length of their run.
+pub type FreePages = BTreeMap<FreeSample, Tally<FreeRun>>;
+
 impl Ledger {
     /// Every cell of the plan, in order, with what its runs left.
     pub fn summaries(&self) -> Result<Vec<CellSummary>, LedgerError> {
-        let cells = usize::try_from(self.plan.cells()).expect("limits::SWEEP_RUNS");
-        let mut summaries = vec![CellSummary::default(); cells];
+        let mut summaries = vec![CellSummary::default(); self.cells()];
         self.add_reasons(&mut summaries)?;
         self.add_verdicts(&mut summaries)?;
         self.add_findings(&mut summaries)?;
@@ -63,6 +66,58 @@ impl Ledger {
             Ok(())
         })?;
         Ok(marks)
+    }
+
+    /// For every cell, in order, the ratio of each pair of metrics: the first out of the second.
+    pub fn ratios(&self, pairs: &[(Metric, Metric)]) -> Result<Vec<Vec<Ratio>>, LedgerError> {
+        let mut cells = vec![vec![Ratio::default(); pairs.len()]; self.cells()];
+        let sums = pairs.iter().map(|(y, x)| {
+            let [y, x] = [y, x].map(|metric| format!("CAST(\"{}\" AS REAL)", metric.name()));
+            format!("sum({x}), sum({y}), sum({x} * {x}), sum({x} * {y}), sum({y} * {y})")
+        });
+        let sums: Vec<String> = sums.collect();
+        let sql = format!(
+            "SELECT cell, count(*), {} FROM counters JOIN runs ON runs.id = run GROUP BY cell",
+            sums.join(", ")
+        );
+        self.each(&sql, |row| {
+            let n = unsigned(row.get(1)?);
+            for (ratio, first) in at(&mut cells, row)?.iter_mut().zip((2..).step_by(5)) {
+                let sum = |place: usize| row.get(first + place);
+                let [x, y, xx, xy, yy] = [sum(0)?, sum(1)?, sum(2)?, sum(3)?, sum(4)?];
+                *ratio = Ratio { n, x, y, xx, xy, yy };
+            }
+            Ok(())
+        })?;
+        Ok(cells)
+    }
+
+    /// For every cell, in order, its free pages by the length of the run that they lay in, all runs
+    /// of the sweep together.
+    pub fn free_runs(&self) -> Result<Vec<FreePages>, LedgerError> {
+        let mut cells = vec![FreePages::new(); self.cells()];
+        let sums = columns::<FreeRun>(|name| format!("sum({name})"));
+        let sql = format!(
+            "SELECT cell, side, part, {sums} FROM free_runs JOIN runs ON runs.id = run
+             GROUP BY cell, side, part"
+        );
+        self.each(&sql, |row| {
+            let name: String = row.get(1)?;
+            let side = PoolSide::parse(&name)
+                .ok_or_else(|| corrupt(1, Type::Text, format!("side: no such side: \"{name}\"")))?;
+            let sample = FreeSample { side, part: unsigned(row.get(2)?) };
+            let mut pages = Tally::default();
+            for (column, &length) in (3..).zip(FreeRun::ALL) {
+                pages.add(length, unsigned(row.get(column)?));
+            }
+            at(&mut cells, row)?.insert(sample, pages);
+            Ok(())
+        })?;
+        Ok(cells)
+    }
+
+    fn cells(&self) -> usize {
+        usize::try_from(self.plan.cells()).expect("limits::SWEEP_RUNS")
     }
 
     /// Marks that the plan must reach and that no run has.
@@ -139,13 +194,13 @@ fn columns<K: Named>(expression: impl Fn(&str) -> String) -> String {
     columns.join(", ")
 }
 
-/// The summary of the cell that a row's first column names. A ledger that something else has written
+/// What belongs to the cell that a row's first column names. A ledger that something else has written
 /// to may name any.
-fn at<'a>(summaries: &'a mut [CellSummary], row: &Row) -> rusqlite::Result<&'a mut CellSummary> {
+fn at<'a, T>(cells: &'a mut [T], row: &Row) -> rusqlite::Result<&'a mut T> {
     let cell: i64 = row.get(0)?;
-    let cells = summaries.len();
-    usize::try_from(cell).ok().and_then(|cell| summaries.get_mut(cell)).ok_or_else(|| {
-        let reason = format!("cell: must be below {cells}, the cells of the plan, got {cell}");
+    let count = cells.len();
+    usize::try_from(cell).ok().and_then(|cell| cells.get_mut(cell)).ok_or_else(|| {
+        let reason = format!("cell: must be below {count}, the cells of the plan, got {cell}");
         corrupt(0, Type::Integer, reason)
     })
 }
@@ -153,4 +208,39 @@ fn at<'a>(summaries: &'a mut [CellSummary], row: &Row) -> rusqlite::Result<&'a m
 /// A value that no ledger of ours has.
 pub(super) fn corrupt(column: usize, found: Type, reason: String) -> rusqlite::Error {
     rusqlite::Error::FromSqlConversionFailure(column, found, reason.into())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::finding::Run;
+    use crate::sweep::execute::tests::Scratch;
+    use crate::sweep::ledger::Record;
+    use crate::sweep::plan::RunId;
+    use crate::sweep::plan::tests::small;
+
+    /// Runs 0 and 1 are of cell 0, run 3 of cell 1.
+    #[test]
+    fn ratios_and_free_pages_are_sums_over_the_runs_of_a_cell() {
+        let path = Scratch::new("sums");
+        let mut ledger = Ledger::start(&path.0, &small(), |_| Ok(())).unwrap();
+        let sample = FreeSample { side: PoolSide::Decode, part: 2 };
+        let record = |run, requests, waited, pages| {
+            let mut left = Run::default();
+            left.metrics.add(Metric::Requests, requests);
+            left.metrics.add(Metric::WaitTicks, waited);
+            left.free_runs.entry(sample).or_default().add(FreeRun::Four, pages);
+            Record { run: RunId(run), outcome: Ok(left), micros: 1 }
+        };
+        ledger.append(&[record(0, 2, 10, 7), record(1, 4, 50, 5), record(3, 1, 3, 4)]).unwrap();
+        let ratios = ledger.ratios(&[(Metric::WaitTicks, Metric::Requests)]).unwrap();
+        let sums = |n, x, y, xx, xy, yy| Ratio { n, x, y, xx, xy, yy };
+        assert_eq!(ratios[0], [sums(2, 6.0, 60.0, 20.0, 220.0, 2_600.0)]);
+        assert_eq!(ratios[1], [sums(1, 1.0, 3.0, 1.0, 3.0, 9.0)]);
+        assert_eq!(ratios[2], [Ratio::default()]);
+        let free = ledger.free_runs().unwrap();
+        assert_eq!(free[0][&sample].get(FreeRun::Four), 12);
+        assert_eq!(free[1][&sample].iter().map(|(_, pages)| pages).sum::<u64>(), 4);
+        assert!(free[2].is_empty());
+    }
 }

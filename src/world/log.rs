@@ -5,7 +5,7 @@ use std::hash::{Hash, Hasher};
 
 use siphasher::sip::SipHasher13;
 
-use crate::finding::{Chance, Mark, Metric, Run, Tally};
+use crate::finding::{Chance, FreeRun, FreeSample, Mark, Metric, Run, Tally};
 use crate::oracle::fact::Fact;
 use crate::oracle::{Oracle, Remains};
 use crate::pool::memory::Memory;
@@ -48,6 +48,7 @@ pub(super) struct Log {
     marks: Tally<Mark>,
     metrics: Tally<Metric>,
     decode_hit_lengths: BTreeMap<u32, u64>,
+    free_runs: BTreeMap<FreeSample, Tally<FreeRun>>,
 }
 
 impl Log {
@@ -59,6 +60,7 @@ impl Log {
             marks: Tally::default(),
             metrics: Tally::default(),
             decode_hit_lengths: BTreeMap::new(),
+            free_runs: BTreeMap::new(),
         }
     }
 
@@ -85,6 +87,14 @@ impl Log {
         *self.decode_hit_lengths.entry(tokens).or_default() += 1;
     }
 
+    /// Counts the pages of one pool's free runs, by the length of each.
+    pub(super) fn free_runs(&mut self, sample: FreeSample, lengths: impl Iterator<Item = usize>) {
+        let tally = self.free_runs.entry(sample).or_default();
+        for length in lengths {
+            tally.add(FreeRun::of(length), length as u64);
+        }
+    }
+
     /// The end of the run, with what each server then has.
     pub(super) fn close(mut self, remains: &[Remains], cut_short: bool) -> Run {
         let judgement = self.oracle.close(self.now, remains, cut_short);
@@ -101,6 +111,7 @@ impl Log {
             marks: self.marks,
             metrics: self.metrics,
             decode_hit_lengths: self.decode_hit_lengths,
+            free_runs: self.free_runs,
             ended: self.now,
             digest: self.digest.finish(),
         }

@@ -39,7 +39,7 @@ use crate::behaviour::{
 };
 use crate::cache::PrefixCache;
 use crate::cache::partial::PartialIndex;
-use crate::finding::{Chance, Code, Mark, Metric, Run};
+use crate::finding::{Chance, Code, FreeSample, Mark, Metric, PoolSide, Run};
 use crate::layout::Layout;
 use crate::limits;
 use crate::oracle::fact::{Fact, Outcome, Server, Side, Text};
@@ -232,6 +232,7 @@ impl<'a> World<'a> {
                 let request = RequestId(self.arrived);
                 self.arrived += 1;
                 self.arrive(request);
+                self.sample_free_runs();
                 if let Some(next) = self.requests.get(request.index() + 1) {
                     self.queue.plan(next.at, Event::Arrives);
                 }
@@ -246,6 +247,21 @@ impl<'a> World<'a> {
         }
         self.pump();
         true
+    }
+
+    /// Samples the free pages of all pools whenever another part of the requests has arrived.
+    fn sample_free_runs(&mut self) {
+        let all = self.requests.len() as u64;
+        let part = |arrived: u32| u64::from(arrived) * limits::FREE_RUN_SAMPLES / all;
+        let reached = part(self.arrived);
+        if reached == part(self.arrived - 1) {
+            return;
+        }
+        let prefills = self.prefills.iter().map(|prefill| (PoolSide::Prefill, &prefill.store));
+        let decodes = self.decodes.iter().map(|decode| (PoolSide::Decode, &decode.store));
+        for (side, store) in prefills.chain(decodes) {
+            self.log.free_runs(FreeSample { side, part: reached }, store.free_runs());
+        }
     }
 
     fn close(mut self) -> Run {

@@ -129,6 +129,13 @@ impl Store {
         self.give_back(log, Holder::Request(request), pages);
     }
 
+    /// Lengths of all runs of consecutive free pages. Free lists have no order by place, but the
+    /// flags of the free check do.
+    pub(super) fn free_runs(&self) -> impl Iterator<Item = usize> {
+        let runs = self.is_free[1..].split(|is_free| !is_free);
+        runs.map(<[bool]>::len).filter(|&length| length > 0)
+    }
+
     /// States what pool and cache count.
     pub(super) fn books(&self, log: &mut Log) {
         let cached = self
@@ -162,4 +169,24 @@ pub(super) fn split_taken(pages: &[PageId], taken: &[bool]) -> (Vec<PageId>, Vec
         pages.iter().zip(taken).partition(|&(_, &taken)| taken);
     let ids = |pairs: Vec<(&PageId, &bool)>| pairs.into_iter().map(|(&page, _)| page).collect();
     (ids(kept), ids(duplicates))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::pool::order::Lowest;
+    use crate::units::PageSize;
+
+    #[test]
+    fn free_runs_are_the_longest_stretches_of_free_pages_without_page_0() {
+        let page = PageSize::new(4).unwrap();
+        let pool = Pool::new(page, Pages(7), Box::new(Lowest::default()));
+        let server = Server { side: Side::Decode, index: 0 };
+        let mut store = Store::new(server, pool, None, vec![Memory::new(7)], FreeCheck::Guarded);
+        assert_eq!(store.free_runs().collect::<Vec<_>>(), [7]);
+        for taken in [2, 3, 7] {
+            store.is_free[taken] = false;
+        }
+        assert_eq!(store.free_runs().collect::<Vec<_>>(), [1, 3]);
+    }
 }

@@ -1,7 +1,7 @@
 use std::path::Path;
 
 use super::*;
-use crate::finding::{Code, Metric};
+use crate::finding::{Code, FreeRun, Metric};
 use crate::pool::memory::Extent;
 use crate::scenario::file;
 use crate::units::PageId;
@@ -164,4 +164,33 @@ fn a_policy_from_outside_runs_under_its_own_name() {
     assert!(run(&mine, Path::new(".")).is_err());
     let run = run_with(&mine, Path::new("."), &registry).unwrap();
     assert!(run.findings.is_clean());
+}
+
+#[test]
+fn free_pages_are_sampled_at_each_quarter_of_the_arrivals() {
+    let busy = run(&scenario(BUSY), Path::new(".")).unwrap();
+    for (side, pages) in [(PoolSide::Prefill, 2 * 60), (PoolSide::Decode, 3 * 14)] {
+        for part in 1..=4 {
+            let free: u64 = busy.free_runs[&FreeSample { side, part }].iter().map(|it| it.1).sum();
+            assert!(free < pages, "{side:?} {part}: {free}");
+        }
+    }
+    assert_eq!(busy.free_runs.len(), 8);
+}
+
+/// A request alone is the last quarter at once, and takes nothing before its server looks for work.
+#[test]
+fn an_empty_pool_is_one_free_run() {
+    let alone = BUSY
+        .replace("requests = 60", "requests = 1")
+        .replace("prefix_groups = 3", "prefix_groups = 1")
+        .replace("turns = 2", "turns = 1");
+    let run = run(&scenario(&alone), Path::new(".")).unwrap();
+    let lengths = |side| {
+        let sample = &run.free_runs[&FreeSample { side, part: 4 }];
+        sample.iter().filter(|(_, pages)| *pages > 0).collect::<Vec<_>>()
+    };
+    assert_eq!(run.free_runs.len(), 2);
+    assert_eq!(lengths(PoolSide::Prefill), [(FreeRun::ThirtyTwo, 2 * 60)]);
+    assert_eq!(lengths(PoolSide::Decode), [(FreeRun::Eight, 3 * 14)]);
 }

@@ -1,12 +1,13 @@
 //! *Bars*: a share for each of a few things, with its 95 % Wilson interval.
 
 use plotters::backend::DrawingBackend;
-use plotters::style::RGBColor;
 use plotters::style::text_anchor::HPos;
 
 use super::{
-    Area, Cell, Chart, ChartError, GRID, Head, INK, LINE, MARGIN, PAPER, PLAIN, Pen, QUIET, STRONG,
+    Area, Cell, Chart, ChartError, GRID, Head, INK, LINE, MARGIN, PALETTE, PAPER, PLAIN, Pen,
+    QUIET, STRONG,
 };
+use crate::report::csv::{self, Csv};
 use crate::report::number;
 use crate::stats::Rate;
 
@@ -34,8 +35,6 @@ pub struct Bars {
     pub few: u64,
 }
 
-/// The blue of Okabe and Ito's palette for the colour-blind.
-const FILL: RGBColor = RGBColor(0x00, 0x72, 0xb2);
 const NOT_REACHED: &str = "not reached";
 const NOT_RUN: &str = "not run yet";
 const IMPOSSIBLE: &str = "impossible";
@@ -136,7 +135,7 @@ impl Bars {
             return pen.text(NOT_REACHED, (right, y), HPos::Left, QUIET);
         };
         area.width = self.pixels(interval.share);
-        pen.fill(area, FILL)?;
+        pen.fill(area, PALETTE[0])?;
         let (low, high) = (left + self.pixels(interval.low), left + self.pixels(interval.high));
         pen.line((low, y), (high, y), INK)?;
         for x in [low, high] {
@@ -154,6 +153,10 @@ impl Bars {
 }
 
 impl Chart for Bars {
+    fn head(&self) -> &Head {
+        &self.head
+    }
+
     fn size(&self) -> (i32, i32) {
         let width = self.width();
         let notes = if self.has_few() { 2 } else { 1 };
@@ -170,5 +173,36 @@ impl Chart for Bars {
             self.draw_bar(pen, bar, y)?;
         }
         Ok(())
+    }
+
+    fn csv(&self) -> Csv {
+        let row =
+            |bar: &Bar| std::iter::once(bar.name.clone()).chain(csv::cell(bar.cell)).collect();
+        Csv { head: csv::head(&["name"], &csv::CELL), rows: self.bars.iter().map(row).collect() }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_file_holds_what_the_bars_show() {
+        let bar = |name: &str, cell| Bar { name: name.to_owned(), cell };
+        let bars = Bars {
+            head: Head { title: "t".to_owned(), subtitle: "s".to_owned() },
+            bars: vec![
+                bar("a, b", Cell::Share(Rate { hits: 3, chances: 4 })),
+                bar("none", Cell::Impossible),
+            ],
+            unit: "runs".to_owned(),
+            end: 1.0,
+            few: 100,
+        };
+        let text = bars.csv().text();
+        assert!(text.starts_with("name,state,hits,chances,share,low,high\n\"a, b\",ran,3,4,0.75,"));
+        assert!(text.ends_with("\nnone,impossible,,,,,\n"), "{text}");
+        let svg = crate::report::chart::svg(&bars).unwrap();
+        assert!(svg.contains("75 %") && svg.contains("n=4 *") && svg.contains("impossible"));
     }
 }

@@ -7,17 +7,29 @@ use plotters::backend::DrawingBackend;
 use plotters::style::text_anchor::HPos;
 
 use super::{
-    Area, Cell, Chart, ChartError, FAINT, GRID, Head, INK, LINE, MARGIN, PLAIN, Pen, QUIET, STRONG,
-    color, label_color,
+    Area, Cell, Chart, ChartError, GRID, Head, INK, LINE, MARGIN, NARROW, PLAIN, Pen, QUIET,
+    SMALL_STRONG, STRONG, color, label_color,
 };
+use crate::report::csv::{self, Csv};
 use crate::report::number;
 use crate::stats::Rate;
+
+pub use super::scale::Scale;
 
 /// A heat map.
 #[derive(Clone, Debug, PartialEq)]
 pub struct HeatMap {
     /// What is shown.
     pub head: Head,
+    /// The cells with their names.
+    pub grid: Grid,
+    /// What the colours mean.
+    pub scale: Scale,
+}
+
+/// The cells of a heat map.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Grid {
     /// What the rows are.
     pub rows_title: String,
     /// What the columns are.
@@ -28,25 +40,20 @@ pub struct HeatMap {
     pub columns: Vec<String>,
     /// A cell for every row and column.
     pub cells: Vec<Vec<Cell>>,
-    /// The share at the end of the colour bar, see [`super::scale_end`].
-    pub end: f64,
-    /// What the shares are shares of, for the colour bar.
-    pub unit: String,
-    /// Below so many chances a cell is marked.
-    pub few: u64,
+    /// Whether the cells are small and show no n.
+    pub compact: bool,
 }
 
-const CELL_HEIGHT: i32 = 48;
-const CELL_WIDTH_MIN: i32 = 84;
+/// Width and height of a cell.
+const CELL: (i32, i32) = (72, 46);
+const CELL_COMPACT: (i32, i32) = (54, 34);
 /// Wider column names are written upwards.
 const CELL_WIDTH_MAX: i32 = 120;
 const WIDTH_MIN: i32 = 480;
-const BAR_HEIGHT: i32 = 12;
-const BAR_WIDTH: i32 = 220;
-const BAR_STEPS: i32 = 55;
-const SWATCH: i32 = 28;
+/// Between the cells and the colour bar.
+const GAP: i32 = 8;
 
-impl HeatMap {
+impl Grid {
     fn rows_width(&self) -> i32 {
         let title = QUIET.width(&self.rows_title);
         PLAIN.width_max(&self.rows).max(title) + 10
@@ -56,48 +63,33 @@ impl HeatMap {
         PLAIN.width_max(&self.columns) + 14
     }
 
+    fn cell_min(&self) -> (i32, i32) {
+        if self.compact { CELL_COMPACT } else { CELL }
+    }
+
     fn upwards(&self) -> bool {
-        self.columns_width() > CELL_WIDTH_MAX
+        let most = if self.compact { self.cell_min().0 } else { CELL_WIDTH_MAX };
+        self.columns_width() > most
     }
 
     fn cell_width(&self) -> i32 {
-        if self.upwards() { CELL_WIDTH_MIN } else { self.columns_width().max(CELL_WIDTH_MIN) }
+        let (least, _) = self.cell_min();
+        if self.upwards() { least } else { self.columns_width().max(least) }
+    }
+
+    fn cell_height(&self) -> i32 {
+        self.cell_min().1
     }
 
     fn names_height(&self) -> i32 {
         if self.upwards() { self.columns_width() } else { LINE + 4 }
     }
 
-    fn has(&self, wanted: impl Fn(Cell) -> bool) -> bool {
-        self.cells.iter().flatten().any(|&cell| wanted(cell))
-    }
-
-    /// Hatchings and marks that occur, with what they mean.
-    fn legend(&self) -> Vec<(Swatch, String)> {
-        let mut legend = Vec::new();
-        if self.has(|cell| matches!(cell, Cell::Share(Rate { chances: 0, .. }))) {
-            let text = "not reached: no run had a chance".to_owned();
-            legend.push((Swatch::Hatched, text));
-        }
-        if self.has(|cell| cell == Cell::Impossible) {
-            let text = "impossible: the settings contradict".to_owned();
-            legend.push((Swatch::Crossed, text));
-        }
-        if self.has(|cell| cell == Cell::NotRun) {
-            legend.push((Swatch::Dotted, "not run yet".to_owned()));
-        }
-        let few = |cell| matches!(cell, Cell::Share(rate) if is_few(rate, self.few));
-        if self.has(few) {
-            legend.push((Swatch::Star, format!("fewer than {} runs", self.few)));
-        }
-        legend
-    }
-
-    fn draw_names<DB: DrawingBackend>(&self, pen: &Pen<DB>, top: i32) -> Result<(), ChartError> {
-        let left = MARGIN + self.rows_width();
+    fn draw_names<DB: DrawingBackend>(&self, pen: &Pen<DB>) -> Result<(), ChartError> {
+        let left = self.rows_width();
         let cell = self.cell_width();
-        let bottom = top + LINE + self.names_height();
-        pen.text(&self.columns_title, (left, top + LINE / 2), HPos::Left, QUIET)?;
+        let bottom = LINE + self.names_height();
+        pen.text(&self.columns_title, (left, LINE / 2), HPos::Left, QUIET)?;
         let corner = (left - 10, bottom - LINE / 2 - 2);
         pen.text(&self.rows_title, corner, HPos::Right, QUIET)?;
         for (x, name) in (left + cell / 2..).step_by(step(cell)).zip(&self.columns) {
@@ -107,23 +99,30 @@ impl HeatMap {
                 pen.text(name, (x, bottom - LINE / 2 - 2), HPos::Center, PLAIN)?;
             }
         }
-        let first = bottom + CELL_HEIGHT / 2;
-        for (y, name) in (first..).step_by(step(CELL_HEIGHT)).zip(&self.rows) {
+        let first = bottom + self.cell_height() / 2;
+        for (y, name) in (first..).step_by(step(self.cell_height())).zip(&self.rows) {
             pen.text(name, (left - 10, y), HPos::Right, PLAIN)?;
         }
         Ok(())
     }
 
-    fn draw_cells<DB: DrawingBackend>(&self, pen: &Pen<DB>, top: i32) -> Result<(), ChartError> {
-        let left = MARGIN + self.rows_width();
+    fn draw_cells<DB: DrawingBackend>(
+        &self,
+        pen: &Pen<DB>,
+        top: i32,
+        scale: &Scale,
+    ) -> Result<(), ChartError> {
+        let left = self.rows_width();
         let width = self.cell_width();
-        for (y, row) in (top..).step_by(step(CELL_HEIGHT)).zip(&self.cells) {
+        for (y, row) in (top..).step_by(step(self.cell_height())).zip(&self.cells) {
             for (x, &cell) in (left..).step_by(step(width)).zip(row) {
                 // A gap of two pixels keeps equal neighbours apart.
-                let area = Area { x: x + 1, y: y + 1, width: width - 2, height: CELL_HEIGHT - 2 };
+                let area =
+                    Area { x: x + 1, y: y + 1, width: width - 2, height: self.cell_height() - 2 };
                 match cell {
-                    Cell::Share(rate) => self.draw_share(pen, area, rate)?,
+                    Cell::Share(rate) => self.draw_share(pen, area, rate, scale)?,
                     Cell::Impossible => pen.hatch(area, true)?,
+                    Cell::NotRun if self.compact => pen.dotted(area)?,
                     Cell::NotRun => {
                         let (x, y) = area.centre();
                         pen.dotted(area)?;
@@ -141,6 +140,7 @@ impl HeatMap {
         pen: &Pen<DB>,
         area: Area,
         rate: Rate,
+        scale: &Scale,
     ) -> Result<(), ChartError> {
         let Some(interval) = rate.interval() else {
             return pen.hatch(area, false);
@@ -149,105 +149,165 @@ impl HeatMap {
             pen.outline(area, GRID)?;
             INK
         } else {
-            let color = color((interval.share / self.end).min(1.0));
+            let color = color((interval.share / scale.end).min(1.0));
             pen.fill(area, color)?;
+            // The darkest colours would not stand out from a dark page.
+            pen.outline(area, GRID)?;
             label_color(color)
         };
         let (x, y) = area.centre();
         let share = number::percent(interval.share);
+        let star = if scale.is_few(rate) { " *" } else { "" };
+        if self.compact {
+            // A star without a space: there is room for no more.
+            let text = format!("{}{}", share.replace(' ', ""), star.trim());
+            return pen.text(&text, (x, y), HPos::Center, SMALL_STRONG.of(label));
+        }
         pen.text(&share, (x, y - 8), HPos::Center, STRONG.of(label))?;
-        let star = if is_few(rate, self.few) { " *" } else { "" };
         let runs = format!("n={}{star}", number::count(rate.chances));
         pen.text(&runs, (x, y + 12), HPos::Center, QUIET.of(label))
     }
 
-    fn draw_bar<DB: DrawingBackend>(&self, pen: &Pen<DB>, top: i32) -> Result<(), ChartError> {
-        pen.text(&self.unit, (MARGIN, top + LINE / 2), HPos::Left, QUIET)?;
-        let y = top + LINE + 2;
-        let step = BAR_WIDTH / BAR_STEPS;
-        let x = MARGIN + 6;
-        for index in 0..BAR_STEPS {
-            let area = Area { x: x + index * step, y, width: step, height: BAR_HEIGHT };
-            let share = f64::from(index) / f64::from(BAR_STEPS - 1);
-            pen.fill(area, color(share))?;
-        }
-        for (place, share) in [(0, 0.0), (BAR_WIDTH / 2, self.end / 2.0), (BAR_WIDTH, self.end)] {
-            let foot = y + BAR_HEIGHT;
-            pen.line((x + place, foot), (x + place, foot + 4), FAINT)?;
-            // The first label begins at the bar, so that it stays inside the chart.
-            let (at, h) = match place {
-                0 => (MARGIN, HPos::Left),
-                place => (x + place, HPos::Center),
-            };
-            let text = if place == 0 { ">0 %".to_owned() } else { number::tick(share) };
-            pen.text(&text, (at, foot + 4 + LINE / 2), h, QUIET)?;
-        }
-        Ok(())
+    /// Its outer size, without space around it.
+    pub(super) fn size(&self) -> (i32, i32) {
+        let columns = i32::try_from(self.columns.len()).expect("charts have few columns");
+        let rows = i32::try_from(self.rows.len()).expect("charts have few rows");
+        let cells = self.cell_width() * columns;
+        let width = self.rows_width() + cells.max(QUIET.width(&self.columns_title));
+        (width, LINE + self.names_height() + self.cell_height() * rows)
     }
 
-    fn draw_legend<DB: DrawingBackend>(&self, pen: &Pen<DB>, top: i32) -> Result<(), ChartError> {
-        for (y, (swatch, text)) in (top..).step_by(step(LINE)).zip(self.legend()) {
-            let area = Area { x: MARGIN, y: y + 2, width: SWATCH, height: LINE - 5 };
-            match swatch {
-                Swatch::Hatched => pen.hatch(area, false)?,
-                Swatch::Dotted => pen.dotted(area)?,
-                Swatch::Crossed => pen.hatch(area, true)?,
-                Swatch::Star => pen.text("*", area.centre(), HPos::Center, PLAIN)?,
+    /// Draws it with its corner at the pen's zero.
+    pub(super) fn draw<DB: DrawingBackend>(
+        &self,
+        pen: &Pen<DB>,
+        scale: &Scale,
+    ) -> Result<(), ChartError> {
+        self.draw_names(pen)?;
+        self.draw_cells(pen, LINE + self.names_height(), scale)
+    }
+
+    /// The same with small cells, and its rows as columns where that is narrower.
+    pub(super) fn compacted(&self) -> Grid {
+        let upright = Grid { compact: true, ..self.clone() };
+        let column = |index: usize| self.cells.iter().map(|row| row[index]).collect();
+        let turned = Grid {
+            rows_title: self.columns_title.clone(),
+            columns_title: self.rows_title.clone(),
+            rows: self.columns.clone(),
+            columns: self.rows.clone(),
+            cells: (0..self.columns.len()).map(column).collect(),
+            compact: true,
+        };
+        if turned.size().0 < upright.size().0 { turned } else { upright }
+    }
+
+    /// A line for every cell, after the fields of `before`.
+    pub(super) fn csv_rows(&self, before: &[String]) -> Vec<Vec<String>> {
+        let mut lines = Vec::new();
+        for (row, cells) in self.rows.iter().zip(&self.cells) {
+            for (column, &cell) in self.columns.iter().zip(cells) {
+                let mut line = before.to_vec();
+                line.extend([row.clone(), column.clone()]);
+                line.extend(csv::cell(cell));
+                lines.push(line);
             }
-            let at = (MARGIN + SWATCH + 8, y + LINE / 2);
-            pen.text(&text, at, HPos::Left, QUIET)?;
         }
-        Ok(())
+        lines
+    }
+}
+
+impl HeatMap {
+    fn cells(&self) -> Vec<Cell> {
+        self.grid.cells.iter().flatten().copied().collect()
     }
 
     fn width(&self) -> i32 {
-        let columns = i32::try_from(self.columns.len()).expect("charts have few columns");
-        let grid = self.rows_width() + self.cell_width() * columns;
-        let title = self.rows_width() + QUIET.width(&self.columns_title);
-        let unit = QUIET.width(&self.unit);
-        (grid.max(title).max(unit) + 2 * MARGIN).max(WIDTH_MIN)
-    }
-
-    fn grid_height(&self) -> i32 {
-        CELL_HEIGHT * i32::try_from(self.rows.len()).expect("charts have few rows")
+        let inner = self.grid.size().0.max(self.scale.size(&self.cells()).0);
+        let least = if self.grid.compact { 0 } else { WIDTH_MIN };
+        (inner + 2 * MARGIN).max(least)
     }
 }
-
-/// How the legend shows something.
-enum Swatch {
-    Hatched,
-    Crossed,
-    Dotted,
-    Star,
-}
-
-/// Height of the colour bar with its texts.
-const BAR_ROOM: i32 = 2 * LINE + BAR_HEIGHT + 12;
 
 impl Chart for HeatMap {
+    fn head(&self) -> &Head {
+        &self.head
+    }
+
     fn size(&self) -> (i32, i32) {
         let width = self.width();
-        let legend = i32::try_from(self.legend().len()).expect("four at most");
-        let names = LINE + self.names_height();
-        let grid = self.head.height(width) + names + self.grid_height() + 8;
-        (width, grid + BAR_ROOM + LINE * legend + MARGIN)
+        let (grid, scale) = (self.grid.size().1, self.scale.size(&self.cells()).1);
+        (width, self.head.height(width) + grid + GAP + scale + MARGIN)
     }
 
     fn draw<DB: DrawingBackend>(&self, pen: &Pen<DB>) -> Result<(), ChartError> {
         let top = pen.head(&self.head, self.width())?;
-        self.draw_names(pen, top)?;
-        let grid = top + LINE + self.names_height();
-        self.draw_cells(pen, grid)?;
-        let bar = grid + self.grid_height() + 8;
-        self.draw_bar(pen, bar)?;
-        self.draw_legend(pen, bar + BAR_ROOM)
+        self.grid.draw(&pen.at((MARGIN, top)), &self.scale)?;
+        let foot = top + self.grid.size().1 + GAP;
+        self.scale.draw(&pen.at((MARGIN, foot)), &self.cells())
+    }
+
+    fn csv(&self) -> Csv {
+        let names = [self.grid.rows_title.as_str(), &self.grid.columns_title];
+        Csv { head: csv::head(&names, &csv::CELL), rows: self.grid.csv_rows(&[]) }
+    }
+
+    fn narrow(&self) -> Option<HeatMap> {
+        let narrow = || HeatMap { grid: self.grid.compacted(), ..self.clone() };
+        (self.width() > NARROW).then(narrow)
     }
 }
 
-fn is_few(rate: Rate, few: u64) -> bool {
-    rate.chances > 0 && rate.chances < few
+pub(super) fn step(pixels: i32) -> usize {
+    usize::try_from(pixels).expect("sizes are positive")
 }
 
-fn step(pixels: i32) -> usize {
-    usize::try_from(pixels).expect("sizes are positive")
+#[cfg(test)]
+pub(super) mod tests {
+    use super::*;
+
+    /// Two rows and `columns` columns; the first cell of each row is impossible.
+    pub(crate) fn grid(columns: usize) -> Grid {
+        let share = |hits| Cell::Share(Rate { hits, chances: 200 });
+        let row = |first: u64| {
+            let rest = (1..columns as u64).map(|hits| share(first + hits));
+            std::iter::once(Cell::Impossible).chain(rest).collect()
+        };
+        Grid {
+            rows_title: "rank".to_owned(),
+            columns_title: "page".to_owned(),
+            rows: vec!["a".to_owned(), "b".to_owned()],
+            columns: (0..columns).map(|column| column.to_string()).collect(),
+            cells: vec![row(0), row(100)],
+            compact: false,
+        }
+    }
+
+    pub(crate) fn scale() -> Scale {
+        Scale { end: 1.0, unit: "runs".to_owned(), few: 100 }
+    }
+
+    fn map(columns: usize) -> HeatMap {
+        let head = Head { title: "t".to_owned(), subtitle: "s".to_owned() };
+        HeatMap { head, grid: grid(columns), scale: scale() }
+    }
+
+    #[test]
+    fn the_file_holds_what_the_cells_show() {
+        let text = map(2).csv().text();
+        let lines: Vec<&str> = text.lines().collect();
+        assert_eq!(lines[0], "rank,page,state,hits,chances,share,low,high");
+        assert_eq!(lines[1], "a,0,impossible,,,,,");
+        assert!(lines[4].starts_with("b,1,ran,101,200,0.505,"), "{text}");
+        assert_eq!(lines.len(), 5);
+    }
+
+    #[test]
+    fn only_a_wide_map_is_laid_out_anew_and_then_turned() {
+        assert_eq!(map(2).narrow(), None);
+        let narrow = map(12).narrow().unwrap();
+        assert_eq!((narrow.grid.rows.len(), narrow.grid.columns.len()), (12, 2));
+        assert_eq!(narrow.grid.cells[5][1], map(12).grid.cells[1][5]);
+        assert!(narrow.size().0 <= NARROW, "{:?}", narrow.size());
+    }
 }

@@ -8,23 +8,27 @@
 //! can exchange them by a style sheet.
 
 use std::path::Path;
-use std::sync::Once;
 
 use plotters::backend::{BitMapBackend, DrawingBackend, SVGBackend};
 use plotters::coord::Shift;
 use plotters::drawing::{DrawingArea, IntoDrawingArea};
-use plotters::element::{PathElement, Rectangle, Text};
+use plotters::style::RGBColor;
 use plotters::style::colors::colormaps::{ColorMap, ViridisRGB};
-use plotters::style::text_anchor::{HPos, Pos, VPos};
-use plotters::style::{
-    Color, FontDesc, FontFamily, FontStyle, FontTransform, RGBColor, ShapeStyle, TextStyle,
-    register_font,
-};
 
+use super::csv::Csv;
 use crate::stats::Rate;
+use pen::{Area, PLAIN, QUIET, SMALL_STRONG, STRONG, fonts};
 
+pub mod amounts;
 pub mod bars;
+pub mod distribution;
 pub mod heat_map;
+pub mod lines;
+pub mod multiples;
+mod pen;
+mod scale;
+
+pub use pen::{Head, Pen};
 
 /// Text and strong lines.
 const INK: RGBColor = RGBColor(0x20, 0x24, 0x2a);
@@ -42,12 +46,6 @@ const BLACK: RGBColor = RGBColor(0, 0, 0);
 /// Text on dark colours, whatever the page's theme.
 const WHITE: RGBColor = RGBColor(0xff, 0xff, 0xff);
 
-/// Height of ordinary text; as SVG's `font-size` it is 13 to 14 pixels.
-const TEXT: i32 = 17;
-/// Height of secondary text.
-const SMALL: i32 = 15;
-/// Height of a chart's title.
-const TITLE: i32 = 19;
 /// Distance of lines of text.
 const LINE: i32 = 20;
 /// Space around a chart.
@@ -81,11 +79,26 @@ pub enum Cell {
 
 /// A kind of chart.
 pub trait Chart {
+    /// What stands above it.
+    fn head(&self) -> &Head;
     /// Width and height in pixels.
     fn size(&self) -> (i32, i32);
     /// Draws it, within its size.
     fn draw<DB: DrawingBackend>(&self, pen: &Pen<DB>) -> Result<(), ChartError>;
+    /// What it shows, unrounded.
+    fn csv(&self) -> Csv;
+    /// The same for a narrow screen, where it is too wide for one.
+    fn narrow(&self) -> Option<Self>
+    where
+        Self: Sized,
+    {
+        None
+    }
 }
+
+/// A wider chart is laid out anew for narrow screens: on one of 400 pixels, text of one as wide as
+/// this is still ten pixels high.
+const NARROW: i32 = 500;
 
 /// The chart as the text of an SVG file.
 pub fn svg(chart: &impl Chart) -> Result<String, ChartError> {
@@ -113,210 +126,9 @@ fn paint<DB: DrawingBackend>(
     scale: i32,
 ) -> Result<(), ChartError> {
     area.fill(&PAPER)?;
-    let pen = Pen { area, scale };
+    let pen = Pen::new(area, scale);
     chart.draw(&pen)?;
-    pen.area.present()?;
-    Ok(())
-}
-
-/// Registers the compiled-in font, once.
-fn fonts() {
-    static ONCE: Once = Once::new();
-    ONCE.call_once(|| {
-        let fonts =
-            [(FontStyle::Normal, dejavu::sans::regular()), (FontStyle::Bold, dejavu::sans::bold())];
-        for (style, bytes) in fonts {
-            let registered = register_font(FontFamily::SansSerif.as_str(), style, bytes);
-            assert!(registered.is_ok(), "the compiled-in font is a font");
-        }
-    });
-}
-
-/// How a text looks.
-#[derive(Clone, Copy)]
-struct Style {
-    size: i32,
-    bold: bool,
-    color: RGBColor,
-}
-
-const PLAIN: Style = Style { size: TEXT, bold: false, color: INK };
-const QUIET: Style = Style { size: SMALL, bold: false, color: FAINT };
-const STRONG: Style = Style { size: TEXT, bold: true, color: INK };
-const HEAD: Style = Style { size: TITLE, bold: true, color: INK };
-
-impl Style {
-    fn font(self, scale: i32) -> FontDesc<'static> {
-        let style = if self.bold { FontStyle::Bold } else { FontStyle::Normal };
-        FontDesc::new(FontFamily::SansSerif, f64::from(self.size * scale), style)
-    }
-
-    fn of(self, color: RGBColor) -> Style {
-        Style { color, ..self }
-    }
-
-    /// How wide a text is.
-    fn width(self, text: &str) -> i32 {
-        fonts();
-        let size = self.font(1).box_size(text);
-        let (width, _) = size.expect("the compiled-in font has been registered");
-        width.cast_signed()
-    }
-
-    fn width_max(self, texts: &[String]) -> i32 {
-        texts.iter().map(|text| self.width(text)).max().unwrap_or(0)
-    }
-
-    /// Lines of at most `width`, broken between words.
-    fn wrap(self, text: &str, width: i32) -> Vec<String> {
-        let mut lines: Vec<String> = Vec::new();
-        for word in text.split_whitespace() {
-            match lines.last_mut() {
-                Some(line) if self.width(&format!("{line} {word}")) <= width => {
-                    line.push(' ');
-                    line.push_str(word);
-                }
-                _ => lines.push(word.to_owned()),
-            }
-        }
-        lines
-    }
-}
-
-/// A rectangle of the layout.
-#[derive(Clone, Copy)]
-struct Area {
-    x: i32,
-    y: i32,
-    width: i32,
-    height: i32,
-}
-
-impl Area {
-    fn centre(self) -> (i32, i32) {
-        (self.x + self.width / 2, self.y + self.height / 2)
-    }
-}
-
-/// Draws in pixels of the layout.
-pub struct Pen<DB: DrawingBackend> {
-    area: DrawingArea<DB, Shift>,
-    scale: i32,
-}
-
-impl<DB: DrawingBackend> Pen<DB> {
-    fn scaled(&self, (x, y): (i32, i32)) -> (i32, i32) {
-        (x * self.scale, y * self.scale)
-    }
-
-    /// A text whose point `at` lies at its left, centre or right, and at half its height.
-    fn text(&self, text: &str, at: (i32, i32), h: HPos, style: Style) -> Result<(), ChartError> {
-        let look = TextStyle::from(style.font(self.scale))
-            .color(&style.color)
-            .pos(Pos::new(h, VPos::Center));
-        self.area.draw(&Text::new(text.to_owned(), self.scaled(at), look))?;
-        Ok(())
-    }
-
-    /// A text that is read upwards, centred on `at` and beginning there.
-    fn text_upwards(&self, text: &str, at: (i32, i32), style: Style) -> Result<(), ChartError> {
-        let font = style.font(self.scale).transform(FontTransform::Rotate270);
-        let look =
-            TextStyle::from(font).color(&style.color).pos(Pos::new(HPos::Left, VPos::Center));
-        self.area.draw(&Text::new(text.to_owned(), self.scaled(at), look))?;
-        Ok(())
-    }
-
-    fn fill(&self, area: Area, color: RGBColor) -> Result<(), ChartError> {
-        self.rectangle(area, color.filled())
-    }
-
-    fn outline(&self, area: Area, color: RGBColor) -> Result<(), ChartError> {
-        self.rectangle(area, color.stroke_width(self.scale.cast_unsigned()))
-    }
-
-    fn rectangle(&self, area: Area, style: ShapeStyle) -> Result<(), ChartError> {
-        let corners = [
-            self.scaled((area.x, area.y)),
-            self.scaled((area.x + area.width, area.y + area.height)),
-        ];
-        self.area.draw(&Rectangle::new(corners, style))?;
-        Ok(())
-    }
-
-    fn line(&self, from: (i32, i32), to: (i32, i32), color: RGBColor) -> Result<(), ChartError> {
-        let style = color.stroke_width(self.scale.cast_unsigned());
-        let points = vec![self.scaled(from), self.scaled(to)];
-        self.area.draw(&PathElement::new(points, style))?;
-        Ok(())
-    }
-
-    /// A dotted border, for what has not been run yet.
-    fn dotted(&self, area: Area) -> Result<(), ChartError> {
-        const DOT: i32 = 2;
-        const STEP: usize = 6;
-        let (right, foot) = (area.x + area.width - DOT, area.y + area.height - DOT);
-        let dot = |x, y| self.fill(Area { x, y, width: DOT, height: DOT }, FAINT);
-        for x in (area.x..=right).step_by(STEP) {
-            dot(x, area.y)?;
-            dot(x, foot)?;
-        }
-        for y in (area.y..=foot).step_by(STEP) {
-            dot(area.x, y)?;
-            dot(right, y)?;
-        }
-        Ok(())
-    }
-
-    /// Rising lines, for what was not reached; falling ones, too, for what is impossible.
-    fn hatch(&self, area: Area, crossed: bool) -> Result<(), ChartError> {
-        const STEP: i32 = 8;
-        let Area { x, y, width, height } = area;
-        for d in (STEP..width + height).step_by(STEP as usize) {
-            let (left, right) = ((d - height).max(0), d.min(width));
-            let (low, high) = (d.min(height), (d - width).max(0));
-            self.line((x + left, y + low), (x + right, y + high), FAINT)?;
-            if crossed {
-                let (from, to) = ((x + left, y + height - low), (x + right, y + height - high));
-                self.line(from, to, FAINT)?;
-            }
-        }
-        self.outline(area, FAINT)
-    }
-
-    /// The title and the lines below it, from the top; answers where they end.
-    fn head(&self, head: &Head, width: i32) -> Result<i32, ChartError> {
-        let mut y = MARGIN + LINE / 2;
-        for (line, style) in head.lines(width) {
-            self.text(&line, (MARGIN, y), HPos::Left, style)?;
-            y += LINE;
-        }
-        Ok(head.height(width))
-    }
-}
-
-/// What stands above a chart.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Head {
-    /// What is shown.
-    pub title: String,
-    /// Of what, and in which unit.
-    pub subtitle: String,
-}
-
-impl Head {
-    fn lines(&self, width: i32) -> Vec<(String, Style)> {
-        let room = width - 2 * MARGIN;
-        let title = HEAD.wrap(&self.title, room).into_iter();
-        let subtitle = QUIET.wrap(&self.subtitle, room).into_iter();
-        let title = title.map(|line| (line, HEAD));
-        title.chain(subtitle.map(|line| (line, QUIET))).collect()
-    }
-
-    fn height(&self, width: i32) -> i32 {
-        let lines = i32::try_from(self.lines(width).len()).expect("titles are short");
-        MARGIN + LINE * lines + 8
-    }
+    pen.present()
 }
 
 /// A colour as SVG spells it.
@@ -328,6 +140,29 @@ pub fn hex(RGBColor(red, green, blue): RGBColor) -> String {
 pub fn scale_end(max: f64) -> f64 {
     [0.01, 0.02, 0.05, 0.1, 0.2, 0.5].into_iter().find(|&end| max <= end).unwrap_or(1.0)
 }
+
+/// The end of an axis that holds any `max`: 1, 2 or 5 times a power of ten.
+pub fn axis_end(max: f64) -> f64 {
+    if max <= 0.0 {
+        return 1.0;
+    }
+    let power = 10_f64.powf(max.log10().floor());
+    [1.0, 2.0, 5.0]
+        .into_iter()
+        .map(|step| step * power)
+        .find(|&end| max <= end)
+        .unwrap_or(10.0 * power)
+}
+
+/// Okabe and Ito's palette for the colour-blind, but for its yellow, which does not show on white.
+const PALETTE: [RGBColor; 6] = [
+    RGBColor(0x00, 0x72, 0xb2),
+    RGBColor(0xd5, 0x5e, 0x00),
+    RGBColor(0x00, 0x9e, 0x73),
+    RGBColor(0xcc, 0x79, 0xa7),
+    RGBColor(0xe6, 0x9f, 0x00),
+    RGBColor(0x56, 0xb4, 0xe9),
+];
 
 /// The colour of a share of the scale: viridis from light to dark, which is told apart without
 /// seeing hues.
@@ -358,17 +193,15 @@ mod tests {
     }
 
     #[test]
-    fn labels_are_dark_on_light_and_light_on_dark() {
-        assert_eq!(label_color(color(0.0)), BLACK);
-        assert_eq!(label_color(color(1.0)), WHITE);
+    fn axes_end_at_the_next_round_number() {
+        for (max, end) in [(0.0, 1.0), (0.3, 0.5), (1.0, 1.0), (7.0, 10.0), (1_200.0, 2_000.0)] {
+            assert!((axis_end(max) - end).abs() < 1e-9, "{max}");
+        }
     }
 
     #[test]
-    fn wrapped_lines_keep_every_word_and_the_width() {
-        let text = "a title that is far too long for one line of a hundred and fifty pixels";
-        let lines = PLAIN.wrap(text, 150);
-        assert!(lines.len() > 1);
-        assert!(lines.iter().all(|line| PLAIN.width(line) <= 150));
-        assert_eq!(lines.join(" "), text);
+    fn labels_are_dark_on_light_and_light_on_dark() {
+        assert_eq!(label_color(color(0.0)), BLACK);
+        assert_eq!(label_color(color(1.0)), WHITE);
     }
 }

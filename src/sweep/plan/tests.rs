@@ -222,19 +222,20 @@ fn the_digest_covers_the_plan_and_the_base() {
 }
 
 #[test]
-fn the_demo_plan_has_no_impossible_cell_and_a_hundred_seeds_in_each() {
+fn the_demo_plan_has_no_impossible_cell_and_a_hundred_runs_of_each_layout_and_behaviour() {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("sims/plans/demo.toml");
     let plan = Plan::read(&path).unwrap();
-    let names = |name: &str| BTreeSet::from([name.to_owned()]);
+    let names = |names: &[&str]| names.iter().map(|&name| name.to_owned()).collect();
     let known = KnownPolicies {
-        caches: names("radix"),
-        evictions: names("lru"),
-        free_orders: names("sorted"),
-        admissions: names("first_come"),
+        caches: names(&["radix"]),
+        evictions: names(&["lru", "mru"]),
+        free_orders: names(&["sorted", "random"]),
+        admissions: names(&["first_come"]),
     };
     for cell in (0..plan.cells()).map(CellId) {
         let scenario = plan.scenario(cell).unwrap();
         assert_eq!(validate(&scenario, &known), Ok(()), "{}", plan.describe(cell));
     }
-    assert!(plan.seeds.count >= 100);
+    let policies = plan.axes.iter().find(|axis| axis.name == "policies").unwrap();
+    assert!(plan.seeds.count * policies.points.len() as u64 >= 100);
 }

@@ -1,0 +1,90 @@
+//! Tables of a report as comma-separated values (RFC 4180), with a head and unrounded numbers.
+
+use super::chart::Cell;
+
+/// A head and rows of the same length.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Csv {
+    /// Names of the columns.
+    pub head: Vec<String>,
+    /// The rows.
+    pub rows: Vec<Vec<String>>,
+}
+
+/// The columns that [`cell`] fills.
+pub(crate) const CELL: [&str; 6] = ["state", "hits", "chances", "share", "low", "high"];
+
+/// The columns that begin with `names` and end with others.
+pub(crate) fn head(names: &[&str], others: &[&str]) -> Vec<String> {
+    names.iter().chain(others).map(|&name| name.to_owned()).collect()
+}
+
+/// How far a cell has come, its rate and the 95 % interval. What is not there is left empty.
+pub(crate) fn cell(cell: Cell) -> [String; 6] {
+    let bare = |state: &str| {
+        let empty = String::new;
+        [state.to_owned(), empty(), empty(), empty(), empty(), empty()]
+    };
+    let rate = match cell {
+        Cell::Share(rate) => rate,
+        Cell::Impossible => return bare("impossible"),
+        Cell::NotRun => return bare("not run yet"),
+    };
+    match rate.interval() {
+        None => bare("not reached"),
+        Some(interval) => [
+            "ran".to_owned(),
+            rate.hits.to_string(),
+            rate.chances.to_string(),
+            interval.share.to_string(),
+            interval.low.to_string(),
+            interval.high.to_string(),
+        ],
+    }
+}
+
+impl Csv {
+    /// As a file.
+    pub fn text(&self) -> String {
+        let mut text = String::new();
+        for row in std::iter::once(&self.head).chain(&self.rows) {
+            let fields: Vec<String> = row.iter().map(|field| quoted(field)).collect();
+            text += &fields.join(",");
+            text.push('\n');
+        }
+        text
+    }
+}
+
+fn quoted(field: &str) -> String {
+    if field.contains([',', '"', '\n', '\r']) {
+        format!("\"{}\"", field.replace('"', "\"\""))
+    } else {
+        field.to_owned()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::stats::Rate;
+
+    #[test]
+    fn fields_are_quoted_where_they_must_be() {
+        let csv = Csv {
+            head: head(&["a"], &["b"]),
+            rows: vec![vec!["1, \"2\"".to_owned(), "3 %".to_owned()]],
+        };
+        assert_eq!(csv.text(), "a,b\n\"1, \"\"2\"\"\",3 %\n");
+    }
+
+    #[test]
+    fn what_is_not_there_is_empty_and_never_zero() {
+        assert_eq!(cell(Cell::Impossible), ["impossible", "", "", "", "", ""]);
+        assert_eq!(cell(Cell::NotRun)[0], "not run yet");
+        let none = Cell::Share(Rate { hits: 0, chances: 0 });
+        assert_eq!(cell(none), ["not reached", "", "", "", "", ""]);
+        let some = Cell::Share(Rate { hits: 1, chances: 4 });
+        assert_eq!(cell(some)[..4], ["ran", "1", "4", "0.25"]);
+    }
+}

@@ -1,0 +1,175 @@
+//! What is new against an earlier ledger.
+
+use super::rows::{Column, Field, Rows};
+use super::{Part, ReportError, percent};
+use crate::finding::Named;
+use crate::report::command::command;
+use crate::report::csv::{self, Csv};
+use crate::report::html::escape;
+use crate::report::news::{News, SIGNIFICANT, Seen, Test, compare};
+use crate::report::number;
+use crate::report::table::{RUNS_FEW, Table};
+use crate::stats::Rate;
+use crate::sweep::ledger::Ledger;
+
+/// Rows of the table of changes; the file has all.
+const CHANGES_SHOWN: usize = 100;
+
+impl Part<'_> {
+    /// Cells whose frequency changed beyond chance, codes that appeared, and codes that are gone.
+    pub(super) fn news(&mut self, old: &Ledger) -> Result<(), ReportError> {
+        let before = Table { plan: &old.plan, cells: old.summaries()? };
+        let news = compare(&self.table, &before);
+        let mut html = format!(
+            "<section id=\"{}news\">\n<h2>What is new</h2>\n<p>{}</p>\n<p>{}</p>\n",
+            self.prefix,
+            escape(&headline(&news, &old.plan.title)),
+            escape(&method(&news))
+        );
+        if old.plan.sources.base != self.table.plan.sources.base {
+            html += "<p class=\"note\">The base scenarios differ, so a change can be theirs.</p>\n";
+        }
+        html += &self.changes(news.changed());
+        html += &codes("Codes that appeared", &news.appeared);
+        html += &codes("Codes that are gone", &news.gone);
+        self.push(&html);
+        self.file("news", &self.news_csv(&news))?;
+        self.push("</section>\n");
+        Ok(())
+    }
+
+    fn changes(&self, changed: &[Test]) -> String {
+        if changed.is_empty() {
+            return String::new();
+        }
+        let plan = self.table.plan;
+        let axes = plan.axes.iter().map(|axis| Column::name(&axis.name));
+        let columns = axes.chain([
+            Column::text("found"),
+            Column::text("before"),
+            Column::text("now"),
+            Column::number("p, corrected"),
+        ]);
+        let mut rows = Rows::new(columns.collect());
+        for test in changed.iter().take(CHANGES_SHOWN) {
+            let points = plan.points(test.cell).into_iter().map(|point| Field::text(&point.name));
+            let fields = points.chain([
+                Field::text(test.class.name()),
+                Field::text(&of(test.old)),
+                Field::text(&of(test.new)),
+                Field::text(&probability(test.corrected)),
+            ]);
+            let command = format!("<code>{}</code>", escape(&self.repeat(test)));
+            rows.add(fields.collect(), Some(&command));
+        }
+        let mut html = format!("<h3>Frequencies that changed</h3>\n{}", rows.html());
+        if changed.len() > CHANGES_SHOWN {
+            let more = number::count((changed.len() - CHANGES_SHOWN) as u64);
+            html += &format!("<p>{more} more are in the file.</p>\n");
+        }
+        html
+    }
+
+    fn repeat(&self, test: &Test) -> String {
+        let example = self.table.of_cell(test.class, test.cell).example;
+        example.map_or(String::new(), |run| command(self.table.plan, run.cell, run.seed))
+    }
+
+    fn news_csv(&self, news: &News) -> Csv {
+        let plan = self.table.plan;
+        let axes: Vec<&str> = plan.axes.iter().map(|axis| axis.name.as_str()).collect();
+        let others = [
+            "found",
+            "hits_before",
+            "chances_before",
+            "hits_now",
+            "chances_now",
+            "p_corrected",
+            "command",
+        ];
+        let row = |test: &Test| {
+            let points = plan.points(test.cell).into_iter().map(|point| point.name.clone());
+            let counts = [test.old.hits, test.old.chances, test.new.hits, test.new.chances];
+            points
+                .chain([test.class.name().to_owned()])
+                .chain(counts.map(|count| count.to_string()))
+                .chain([test.corrected.to_string(), self.repeat(test)])
+                .collect()
+        };
+        Csv { head: csv::head(&axes, &others), rows: news.tests.iter().map(row).collect() }
+    }
+}
+
+fn headline(news: &News, title: &str) -> String {
+    if news.both == 0 {
+        return format!("No cell is in both this ledger and the earlier one, \"{title}\".");
+    }
+    let changed = news.changed();
+    let more = changed.iter().filter(|test| share(test.new) > share(test.old)).count();
+    format!(
+        "Against the earlier ledger, \"{title}\": {} of {} frequencies changed beyond chance, {more} \
+         up and {} down; {} codes appeared, {} are gone. {} cells are in both, {} only here, {} only \
+         there.",
+        changed.len(),
+        number::count(news.tests.len() as u64),
+        changed.len() - more,
+        news.appeared.len(),
+        news.gone.len(),
+        number::count(news.both as u64),
+        number::count(news.only_new as u64),
+        number::count(news.only_old as u64)
+    )
+}
+
+fn method(news: &News) -> String {
+    format!(
+        "Each cell and each kind of finding that either ledger has there is one of {} tests: Fisher's \
+         exact test, two-sided, of the two shares of runs, with Holm's correction for the number of \
+         tests; what is below {SIGNIFICANT} counts as changed. Runs of equal seeds are no independent \
+         draws, which makes the test careful. * marks fewer than {RUNS_FEW} runs.",
+        number::count(news.tests.len() as u64)
+    )
+}
+
+fn codes(title: &str, codes: &[Seen]) -> String {
+    if codes.is_empty() {
+        return String::new();
+    }
+    let columns = [
+        Column::name("code"),
+        Column::text("before"),
+        Column::text("now"),
+        Column::number("p"),
+        Column::text("meaning"),
+    ];
+    let mut rows = Rows::new(columns.into());
+    for seen in codes {
+        let (before, now) = (of(seen.old), of(seen.new));
+        let p = probability(seen.alone);
+        let fields = [seen.code.name(), &before, &now, &p, seen.code.doc()];
+        rows.add(fields.map(Field::text).into(), None);
+    }
+    format!(
+        "<h3>{title}</h3>\n<p>In the cells that are in both. A rare code can come or go by chance: p \
+         is that of its own test alone.</p>\n{}",
+        rows.html()
+    )
+}
+
+/// "34 % (17 of 50) *".
+fn of(rate: Rate) -> String {
+    if rate.chances == 0 {
+        return percent(rate);
+    }
+    let star = if rate.chances < RUNS_FEW { " *" } else { "" };
+    let (hits, chances) = (number::count(rate.hits), number::count(rate.chances));
+    format!("{} ({hits} of {chances}){star}", percent(rate))
+}
+
+fn share(rate: Rate) -> f64 {
+    rate.interval().map_or(0.0, |interval| interval.share)
+}
+
+fn probability(p: f64) -> String {
+    if p < 0.0001 { "<0.0001".to_owned() } else { format!("{p:.4}") }
+}
