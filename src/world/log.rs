@@ -5,6 +5,7 @@ use std::hash::{Hash, Hasher};
 
 use siphasher::sip::SipHasher13;
 
+use super::observer::{Call, Observer, Seen};
 use crate::finding::{Chance, Mark, Metric, Run, Tally};
 use crate::oracle::fact::Fact;
 use crate::oracle::{Oracle, Remains};
@@ -41,17 +42,18 @@ impl Hasher for Digest {
 }
 
 /// The record of a run.
-pub(super) struct Log {
+pub(super) struct Log<'a> {
     pub(super) now: Tick,
     oracle: Oracle,
     digest: Digest,
     marks: Tally<Mark>,
     metrics: Tally<Metric>,
     decode_hit_lengths: BTreeMap<u32, u64>,
+    observer: Option<&'a mut dyn Observer>,
 }
 
-impl Log {
-    pub(super) fn new(oracle: Oracle) -> Log {
+impl<'a> Log<'a> {
+    pub(super) fn new(oracle: Oracle) -> Log<'a> {
         Log {
             now: Tick(0),
             oracle,
@@ -59,13 +61,30 @@ impl Log {
             marks: Tally::default(),
             metrics: Tally::default(),
             decode_hit_lengths: BTreeMap::new(),
+            observer: None,
         }
+    }
+
+    /// Shows all that follows to `observer`.
+    pub(super) fn watch(&mut self, observer: &'a mut dyn Observer) {
+        self.observer = Some(observer);
     }
 
     /// States a fact; see [`Oracle::observe`] for `memory`.
     pub(super) fn tell(&mut self, fact: &Fact<'_>, memory: &[Memory]) {
         (self.now, fact).hash(&mut self.digest);
         self.oracle.observe(self.now, fact, memory);
+        if let Some(observer) = &mut self.observer {
+            let findings = self.oracle.findings();
+            observer.told(&Seen { tick: self.now, fact, memory, findings });
+        }
+    }
+
+    /// States a planner call to whoever looks on; for the oracle its copies and refusals count.
+    pub(super) fn planned(&mut self, call: &Call<'_>) {
+        if let Some(observer) = &mut self.observer {
+            observer.planned(self.now, call);
+        }
     }
 
     pub(super) fn chance(&mut self, chance: Chance) {

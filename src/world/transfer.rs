@@ -4,6 +4,7 @@ use super::World;
 use super::event::Event;
 use super::handoff::{Action, Fact as Told, Part as HandoffPart};
 use super::link::Copy;
+use super::observer::Call;
 use crate::behaviour::{
     DestinationList, EarlySend, EmptyLast, Packing, SendCut, SendSplit, SourceOffset,
 };
@@ -178,10 +179,20 @@ impl World<'_> {
                 refused = Some((Code::RefusedInput, ranks, error.to_string()));
             }
         }
+        let attempt = self.live(request).attempt;
+        self.log.planned(&Call {
+            request,
+            attempt,
+            number,
+            piece,
+            source_pages: &send.pages,
+            target_pages: &destination,
+            refused: refused.as_ref().map(|(code, ranks, _)| (*code, ranks.as_slice())),
+        });
         for (rank, plan) in plans {
             let part = Part {
                 request,
-                attempt: self.live(request).attempt,
+                attempt,
                 piece: number,
                 rank,
                 last: send.last,
