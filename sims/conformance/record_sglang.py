@@ -27,6 +27,31 @@ from pathlib import Path
 # Without it the package looks for a GPU when its modules are imported.
 os.environ.setdefault("SGLANG_USE_CPU_ENGINE", "1")
 
+
+
+class NoKernels(types.ModuleType):
+    """In the place of the compiled kernels, which need a GPU or a CPU build. None is called here."""
+
+    __path__ = []
+
+    def __getattr__(self, name):
+        if name.startswith("__"):
+            raise AttributeError(name)
+
+        def missing(*_args, **_kwargs):
+            raise NotImplementedError(f"sgl_kernel.{name} is not there")
+
+        return missing
+
+
+def kernels():
+    """Lets the package's modules be imported where its kernels cannot be loaded."""
+    try:
+        importlib.import_module("sgl_kernel")
+    except (ImportError, OSError):
+        sys.modules["sgl_kernel"] = NoKernels("sgl_kernel")
+
+
 POLICIES = ["lru", "lfu", "fifo", "mru", "filo", "priority", "slru"]
 
 
@@ -212,7 +237,7 @@ def alloc(rng, pool, requests, page):
     tokens = page * rng.randrange(1, 6)
     rows = rows_of(pool.alloc(tokens))
     if rows is not None:
-        requests.rows[label] = rows
+        requests.rows[label] = list(rows)
     return {"op": "alloc", "request": label, "tokens": tokens, "rows": rows}
 
 
@@ -410,6 +435,7 @@ def main():
     parser.add_argument("--radix", type=int, default=210, help="radix trees, a line each")
     args = parser.parse_args()
     args.out.mkdir(parents=True, exist_ok=True)
+    kernels()
     recorders = [
         ("plan", record_planner, args.plan),
         ("alloc", record_allocators, args.alloc),

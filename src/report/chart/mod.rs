@@ -27,13 +27,13 @@ pub mod bars;
 pub mod heat_map;
 
 /// Text and strong lines.
-const INK: RGBColor = RGBColor(0x20, 0x24, 0x2a);
+pub(crate) const INK: RGBColor = RGBColor(0x20, 0x24, 0x2a);
 /// Secondary text and hatching.
-const FAINT: RGBColor = RGBColor(0x5c, 0x64, 0x70);
+pub(crate) const FAINT: RGBColor = RGBColor(0x5c, 0x64, 0x70);
 /// Grid lines.
-const GRID: RGBColor = RGBColor(0xd4, 0xd8, 0xde);
+pub(crate) const GRID: RGBColor = RGBColor(0xd4, 0xd8, 0xde);
 /// The background.
-const PAPER: RGBColor = RGBColor(0xfe, 0xfe, 0xfe);
+pub(crate) const PAPER: RGBColor = RGBColor(0xfe, 0xfe, 0xfe);
 /// The colours that a page may exchange, by the names that its style sheet has for them.
 pub const THEME: [(&str, RGBColor); 4] =
     [("INK", INK), ("FAINT", FAINT), ("GRID", GRID), ("PAPER", PAPER)];
@@ -49,9 +49,9 @@ const SMALL: i32 = 15;
 /// Height of a chart's title.
 const TITLE: i32 = 19;
 /// Distance of lines of text.
-const LINE: i32 = 20;
+pub(crate) const LINE: i32 = 20;
 /// Space around a chart.
-const MARGIN: i32 = 12;
+pub(crate) const MARGIN: i32 = 12;
 /// A bitmap's pixels for every pixel of the layout, so that it stays sharp in print.
 const BITMAP_SCALE: i32 = 2;
 
@@ -134,15 +134,15 @@ fn fonts() {
 
 /// How a text looks.
 #[derive(Clone, Copy)]
-struct Style {
+pub(crate) struct Style {
     size: i32,
     bold: bool,
     color: RGBColor,
 }
 
-const PLAIN: Style = Style { size: TEXT, bold: false, color: INK };
-const QUIET: Style = Style { size: SMALL, bold: false, color: FAINT };
-const STRONG: Style = Style { size: TEXT, bold: true, color: INK };
+pub(crate) const PLAIN: Style = Style { size: TEXT, bold: false, color: INK };
+pub(crate) const QUIET: Style = Style { size: SMALL, bold: false, color: FAINT };
+pub(crate) const STRONG: Style = Style { size: TEXT, bold: true, color: INK };
 const HEAD: Style = Style { size: TITLE, bold: true, color: INK };
 
 impl Style {
@@ -151,12 +151,12 @@ impl Style {
         FontDesc::new(FontFamily::SansSerif, f64::from(self.size * scale), style)
     }
 
-    fn of(self, color: RGBColor) -> Style {
+    pub(crate) fn of(self, color: RGBColor) -> Style {
         Style { color, ..self }
     }
 
     /// How wide a text is.
-    fn width(self, text: &str) -> i32 {
+    pub(crate) fn width(self, text: &str) -> i32 {
         fonts();
         let size = self.font(1).box_size(text);
         let (width, _) = size.expect("the compiled-in font has been registered");
@@ -168,7 +168,7 @@ impl Style {
     }
 
     /// Lines of at most `width`, broken between words.
-    fn wrap(self, text: &str, width: i32) -> Vec<String> {
+    pub(crate) fn wrap(self, text: &str, width: i32) -> Vec<String> {
         let mut lines: Vec<String> = Vec::new();
         for word in text.split_whitespace() {
             match lines.last_mut() {
@@ -185,15 +185,15 @@ impl Style {
 
 /// A rectangle of the layout.
 #[derive(Clone, Copy)]
-struct Area {
-    x: i32,
-    y: i32,
-    width: i32,
-    height: i32,
+pub(crate) struct Area {
+    pub(crate) x: i32,
+    pub(crate) y: i32,
+    pub(crate) width: i32,
+    pub(crate) height: i32,
 }
 
 impl Area {
-    fn centre(self) -> (i32, i32) {
+    pub(crate) fn centre(self) -> (i32, i32) {
         (self.x + self.width / 2, self.y + self.height / 2)
     }
 }
@@ -210,7 +210,7 @@ impl<DB: DrawingBackend> Pen<DB> {
     }
 
     /// A text whose point `at` lies at its left, centre or right, and at half its height.
-    fn text(&self, text: &str, at: (i32, i32), h: HPos, style: Style) -> Result<(), ChartError> {
+    pub(crate) fn text(&self, text: &str, at: (i32, i32), h: HPos, style: Style) -> Result<(), ChartError> {
         let look = TextStyle::from(style.font(self.scale))
             .color(&style.color)
             .pos(Pos::new(h, VPos::Center));
@@ -227,11 +227,11 @@ impl<DB: DrawingBackend> Pen<DB> {
         Ok(())
     }
 
-    fn fill(&self, area: Area, color: RGBColor) -> Result<(), ChartError> {
+    pub(crate) fn fill(&self, area: Area, color: RGBColor) -> Result<(), ChartError> {
         self.rectangle(area, color.filled())
     }
 
-    fn outline(&self, area: Area, color: RGBColor) -> Result<(), ChartError> {
+    pub(crate) fn outline(&self, area: Area, color: RGBColor) -> Result<(), ChartError> {
         self.rectangle(area, color.stroke_width(self.scale.cast_unsigned()))
     }
 
@@ -244,7 +244,7 @@ impl<DB: DrawingBackend> Pen<DB> {
         Ok(())
     }
 
-    fn line(&self, from: (i32, i32), to: (i32, i32), color: RGBColor) -> Result<(), ChartError> {
+    pub(crate) fn line(&self, from: (i32, i32), to: (i32, i32), color: RGBColor) -> Result<(), ChartError> {
         let style = color.stroke_width(self.scale.cast_unsigned());
         let points = vec![self.scaled(from), self.scaled(to)];
         self.area.draw(&PathElement::new(points, style))?;
@@ -252,7 +252,7 @@ impl<DB: DrawingBackend> Pen<DB> {
     }
 
     /// A dotted border, for what has not been run yet.
-    fn dotted(&self, area: Area) -> Result<(), ChartError> {
+    pub(crate) fn dotted(&self, area: Area) -> Result<(), ChartError> {
         const DOT: i32 = 2;
         const STEP: usize = 6;
         let (right, foot) = (area.x + area.width - DOT, area.y + area.height - DOT);
@@ -269,7 +269,7 @@ impl<DB: DrawingBackend> Pen<DB> {
     }
 
     /// Rising lines, for what was not reached; falling ones, too, for what is impossible.
-    fn hatch(&self, area: Area, crossed: bool) -> Result<(), ChartError> {
+    pub(crate) fn hatch(&self, area: Area, crossed: bool) -> Result<(), ChartError> {
         const STEP: i32 = 8;
         let Area { x, y, width, height } = area;
         for d in (STEP..width + height).step_by(STEP as usize) {
@@ -285,7 +285,7 @@ impl<DB: DrawingBackend> Pen<DB> {
     }
 
     /// The title and the lines below it, from the top; answers where they end.
-    fn head(&self, head: &Head, width: i32) -> Result<i32, ChartError> {
+    pub(crate) fn head(&self, head: &Head, width: i32) -> Result<i32, ChartError> {
         let mut y = MARGIN + LINE / 2;
         for (line, style) in head.lines(width) {
             self.text(&line, (MARGIN, y), HPos::Left, style)?;
@@ -305,7 +305,7 @@ pub struct Head {
 }
 
 impl Head {
-    fn lines(&self, width: i32) -> Vec<(String, Style)> {
+    pub(crate) fn lines(&self, width: i32) -> Vec<(String, Style)> {
         let room = width - 2 * MARGIN;
         let title = HEAD.wrap(&self.title, room).into_iter();
         let subtitle = QUIET.wrap(&self.subtitle, room).into_iter();
@@ -313,7 +313,7 @@ impl Head {
         title.chain(subtitle.map(|line| (line, QUIET))).collect()
     }
 
-    fn height(&self, width: i32) -> i32 {
+    pub(crate) fn height(&self, width: i32) -> i32 {
         let lines = i32::try_from(self.lines(width).len()).expect("titles are short");
         MARGIN + LINE * lines + 8
     }
@@ -336,7 +336,7 @@ fn color(share: f64) -> RGBColor {
 }
 
 /// Black or white, whichever stands out more: the contrasts are equal at a luminance of 0.179.
-fn label_color(background: RGBColor) -> RGBColor {
+pub(crate) fn label_color(background: RGBColor) -> RGBColor {
     let linear = |channel: u8| {
         let value = f64::from(channel) / 255.0;
         if value <= 0.040_45 { value / 12.92 } else { ((value + 0.055) / 1.055).powf(2.4) }
