@@ -81,3 +81,5 @@ pub const PICTURE_TOKENS: u32 = 512;
 pub const PICTURE_RANKS: u32 = 16;
 /// Moments of the pools that a picture shows; of a longer run it shows every second, fourth, …
 pub const PICTURE_MOMENTS: usize = 400;
+/// Scenarios in which each behaviour is planted to learn what it leads to; a thousand take a minute.
+pub const LEARN_SCENARIOS: RangeInclusive<u64> = 1..=1_000_000;

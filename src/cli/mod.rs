@@ -8,6 +8,7 @@ use std::process::ExitCode;
 use clap::{Parser, Subcommand};
 
 mod conform;
+mod emit;
 mod explain;
 mod import;
 mod input;
@@ -27,6 +28,7 @@ Examples:
   kvseam run FILE --set layout.ranks=4             the same with one field changed
   kvseam lint FILE                                 sound or not, with the reasons
   kvseam explain placed.missing                    what a finding means, and what to check
+  kvseam explain \"Insufficient destination …\"      the same of an error line of an engine
   kvseam sweep sims/plans/demo.toml                a grid of runs into a ledger
   kvseam report demo.ledger.sqlite                 its charts on one page";
 

@@ -188,7 +188,8 @@ impl PieceView<'_> {
                 cells: cells.collect(),
             }
         };
-        let ordinals = if from == to { 0..0 } else { from / virtual_page..(to - 1) / virtual_page + 1 };
+        let ordinals =
+            if from == to { 0..0 } else { from / virtual_page..(to - 1) / virtual_page + 1 };
         let blocks = ordinals.map(block).filter(|block| {
             !block.is_lacking || block.cells.iter().any(|cell| cell.mark != Mark::Unused)
         });
@@ -279,7 +280,8 @@ impl Grid {
     }
 
     fn cell_width(&self) -> i32 {
-        let labels = self.blocks().flat_map(|block| &block.cells).map(|cell| QUIET.width(&cell.label));
+        let labels =
+            self.blocks().flat_map(|block| &block.cells).map(|cell| QUIET.width(&cell.label));
         labels.max().unwrap_or(0).max(14) + 8
     }
 
@@ -328,10 +330,15 @@ impl Grid {
         self.head.height(WIDTH) + 2 * SECTION + source + lanes + LINE * lines + 2 * MARGIN
     }
 
-    pub(super) fn draw<DB: DrawingBackend>(&self, pen: &Pen<DB>, top: i32) -> Result<(), ChartError> {
+    pub(super) fn draw<DB: DrawingBackend>(
+        &self,
+        pen: &Pen<DB>,
+        top: i32,
+    ) -> Result<(), ChartError> {
         let flow = self.layout();
         let mut y = top + pen.head(&self.head, WIDTH)?;
-        let section = |text: &str, y: i32| pen.text(text, (MARGIN, y + LINE / 2), HPos::Left, PLAIN);
+        let section =
+            |text: &str, y: i32| pen.text(text, (MARGIN, y + LINE / 2), HPos::Left, PLAIN);
         section("Source pages on prefill, in the order in which they are sent", y)?;
         y += SECTION;
         flow.draw(pen, &self.source, (MARGIN, y))?;
@@ -442,7 +449,7 @@ fn placed_cell(placed: &Placed, position: u64, rank: u32) -> Cell {
 }
 
 /// Height of a section's title with the space below it.
-const SECTION: i32 = LINE + 6;
+const SECTION: i32 = LINE + 8;
 /// Width of a lane's name.
 const LANE_NAME: i32 = 96;
 /// Space below a lane.
@@ -537,9 +544,10 @@ impl Flow {
                     height: CELL_HEIGHT - 2,
                 };
                 draw_cell(pen, area, cell)?;
-                if block.is_lacking {
-                    pen.dotted(area)?;
-                }
+            }
+            if block.is_lacking {
+                let (width, height) = (columns * self.cell + 2, self.size(block).1 - LINE - 4);
+                pen.dotted(Area { x: x - 2, y: y + LINE - 2, width, height })?;
             }
         }
         Ok(())

@@ -7,7 +7,12 @@
 
 use plotters::backend::DrawingBackend;
 
-use crate::report::chart::{self, Chart, ChartError, Pen};
+use crate::finding::Run;
+use crate::layout::Layout;
+use crate::planner::Piece;
+use crate::report::chart::{self, Chart, ChartError, Head, Pen};
+use crate::report::number::count;
+use crate::witness::{Calls, KeptCall, Pools};
 
 mod grid;
 mod timeline;
@@ -24,6 +29,67 @@ pub struct Picture {
     pub grid: Option<Grid>,
     /// The pools of a run.
     pub timeline: Option<Timeline>,
+}
+
+impl Picture {
+    /// One run: the first refused or wrong piece, and the pools over time.
+    pub fn of_run(title: &str, calls: &Calls, pools: &Pools, run: &Run) -> Picture {
+        let grid = match (calls.notable(), &calls.placed) {
+            (Some(call), Some(placed)) if call.refused.is_empty() => {
+                let subtitle = format!(
+                    "{}: the rows of request {} at tick {}, with all pieces that were sent for it.",
+                    layout_words(calls.layout()),
+                    placed.request,
+                    count(placed.tick.0)
+                );
+                let head = Head { title: title.to_owned(), subtitle };
+                Some(Grid::of_request(calls, placed, head))
+            }
+            (Some(call), _) => {
+                let head = Head { title: title.to_owned(), subtitle: call_words(calls, call) };
+                Some(grid::of_call(calls.layout(), call, head))
+            }
+            (None, _) => None,
+        };
+        let title = match grid {
+            Some(_) => "The pools over time",
+            None => title,
+        };
+        Picture { grid, timeline: Some(Timeline::of(pools, run, title)) }
+    }
+}
+
+/// What a call was, and what the planner said to it.
+fn call_words(calls: &Calls, call: &KeptCall) -> String {
+    let index = calls.calls.iter().position(|other| std::ptr::eq(other, call));
+    let refusal =
+        calls.refusals.iter().find(|refusal| refusal.call.is_some() && refusal.call == index);
+    let said = match refusal {
+        Some(refusal) => format!(" Refused: {}", refusal.said),
+        None => String::new(),
+    };
+    format!(
+        "{}: request {}, piece {} at tick {}, {}.{said}",
+        layout_words(calls.layout()),
+        call.request,
+        call.number,
+        count(call.tick.0),
+        piece_words(call.piece)
+    )
+}
+
+/// P and N.
+pub fn layout_words(layout: Layout) -> String {
+    format!("P = {}, N = {}", layout.page(), layout.ranks())
+}
+
+/// off, S and n.
+pub fn piece_words(piece: Piece) -> String {
+    let n = piece.num_kv_tokens.map_or_else(|| "all".to_owned(), |n| n.to_string());
+    format!(
+        "src_page_offset = {}, decode_prefix_len = {}, num_kv_tokens = {n}",
+        piece.src_page_offset, piece.decode_prefix_len
+    )
 }
 
 impl Chart for Picture {

@@ -57,7 +57,9 @@ impl Timeline {
         let mut notes = Vec::new();
         if pools.thinned > 1 {
             let every = count(pools.thinned);
-            notes.push(format!("one of {every} moments of change is shown; the others are left out"));
+            notes.push(format!(
+                "one of {every} moments of change is shown; the others are left out"
+            ));
         }
         Timeline {
             head: Head {
@@ -96,7 +98,11 @@ impl Timeline {
         self.head.height(WIDTH) + panels + LINE * (rows + 4) + 2 * MARGIN
     }
 
-    pub(super) fn draw<DB: DrawingBackend>(&self, pen: &Pen<DB>, top: i32) -> Result<(), ChartError> {
+    pub(super) fn draw<DB: DrawingBackend>(
+        &self,
+        pen: &Pen<DB>,
+        top: i32,
+    ) -> Result<(), ChartError> {
         // The head is drawn from the top of the picture, so it is laid out here.
         let mut y = top + MARGIN + LINE / 2;
         for (line, style) in self.head.lines(WIDTH) {
@@ -106,15 +112,17 @@ impl Timeline {
         y = top + self.head.height(WIDTH);
         self.draw_kinds(pen, y)?;
         y += LINE + 4;
-        let panels = y;
-        for (side, name) in ["prefill pool, pages", "decode pool, virtual pages"].iter().enumerate() {
+        let mut panels = Vec::new();
+        for (side, name) in ["prefill pool, pages", "decode pool, virtual pages"].iter().enumerate()
+        {
             pen.text(name, (self.left(), y + LINE / 2), HPos::Left, PLAIN)?;
             self.draw_panel(pen, side, y + PANEL_GAP - 10)?;
+            panels.push(y + PANEL_GAP - 10);
             y += PANEL + PANEL_GAP;
         }
         self.draw_axis(pen, y - 10)?;
         y += LINE + LINE / 2;
-        self.draw_findings(pen, y, panels)
+        self.draw_findings(pen, y, &panels)
     }
 
     fn draw_kinds<DB: DrawingBackend>(&self, pen: &Pen<DB>, y: i32) -> Result<(), ChartError> {
@@ -147,8 +155,7 @@ impl Timeline {
                 let above = below + i64::from(pages(&counts[side]));
                 let (foot, head) = (top + PANEL - pixels(below), top + PANEL - pixels(above));
                 if head < foot && right > left {
-                    let area =
-                        Area { x: left, y: head, width: right - left, height: foot - head };
+                    let area = Area { x: left, y: head, width: right - left, height: foot - head };
                     pen.fill(area, color)?;
                 }
                 below = above;
@@ -184,12 +191,13 @@ impl Timeline {
         Ok(())
     }
 
-    /// A row for every code, a mark for every moment at which it was found.
+    /// A row for every code, a mark for every moment at which it was found, and a line through the
+    /// panels, whose tops are given.
     fn draw_findings<DB: DrawingBackend>(
         &self,
         pen: &Pen<DB>,
         top: i32,
-        panels: i32,
+        panels: &[i32],
     ) -> Result<(), ChartError> {
         let mut y = top;
         let right = self.x(self.moments.len());
@@ -203,7 +211,9 @@ impl Timeline {
             for &tick in &row.ticks {
                 let after = self.moments.partition_point(|(known, _)| *known <= tick);
                 let x = (self.x(after.saturating_sub(1)) + self.x(after)) / 2;
-                pen.line((x, panels + LINE), (x, middle), FAINT)?;
+                for &panel in panels {
+                    pen.line((x, panel), (x, panel + PANEL), INK)?;
+                }
                 pen.fill(Area { x: x - 3, y: middle - 6, width: 7, height: 12 }, INK)?;
             }
             let times = format!("× {}", count(row.times));

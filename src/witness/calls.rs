@@ -53,7 +53,7 @@ pub struct KeptRefusal {
     pub call: Option<usize>,
 }
 
-/// What became of one position when its request was activated.
+/// What became of one position when its request was activated, or when it finished.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fate {
     /// Its own KV.
@@ -66,7 +66,7 @@ pub enum Fate {
     Foreign(RequestId),
 }
 
-/// The rows of one request at its activation.
+/// The rows of one request at its activation or its end.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Placed {
     /// When.
@@ -102,7 +102,7 @@ pub struct Calls {
     pub calls_left_out: u64,
     /// The first refusals, as many at most.
     pub refusals: Vec<KeptRefusal>,
-    /// The first request that was activated on wrong rows.
+    /// The first request that was activated, or finished, on wrong rows.
     pub placed: Option<Placed>,
     known: BTreeMap<RequestId, Known>,
     found: BTreeMap<Code, u64>,
@@ -130,7 +130,8 @@ impl Calls {
     /// The call to look at first: the first refused one, else the first that wrote a wrong row, else
     /// the first of a request with wrong rows, else the first of all.
     pub fn notable(&self) -> Option<&KeptCall> {
-        let first = |wanted: &dyn Fn(&KeptCall) -> bool| self.calls.iter().find(|call| wanted(call));
+        let first =
+            |wanted: &dyn Fn(&KeptCall) -> bool| self.calls.iter().find(|call| wanted(call));
         first(&|call| !call.refused.is_empty())
             .or_else(|| first(&|call| call.wrote_wrong))
             .or_else(|| {
@@ -158,11 +159,19 @@ impl Calls {
     }
 
     /// Notes what a copy writes, and whether each row is the one of its position.
-    fn landed(&mut self, request: RequestId, attempt: u32, number: u32, rank: Rank, writes: &[Write]) {
+    fn landed(
+        &mut self,
+        request: RequestId,
+        attempt: u32,
+        number: u32,
+        rank: Rank,
+        writes: &[Write],
+    ) {
         let layout = self.layout;
-        let Some(known) = self.known.get_mut(&request) else { return };
-        let mut is_wrong = false;
+        // The rows of a request that has ended are no longer its own.
+        let mut is_wrong = !self.known.contains_key(&request) && !writes.is_empty();
         for write in writes {
+            let Some(known) = self.known.get_mut(&request) else { break };
             let ordinal = known.table.iter().position(|&page| page == write.page);
             for offset in write.start..write.start + write.len {
                 let position = ordinal.and_then(|ordinal| position(layout, ordinal, offset, rank));
@@ -186,7 +195,13 @@ impl Calls {
         }
     }
 
-    fn activated(&self, tick: Tick, request: RequestId, table: &[PageId], memory: &[Memory]) -> Placed {
+    fn activated(
+        &self,
+        tick: Tick,
+        request: RequestId,
+        table: &[PageId],
+        memory: &[Memory],
+    ) -> Placed {
         let known = &self.known[&request];
         let fates = (0..known.length.0).map(Tokens).map(|position| {
             let rank = self.layout.owner(position);
@@ -204,7 +219,8 @@ impl Calls {
 
 /// The position that the row at `offset` of the page at `ordinal` of a table stores on `rank`.
 fn position(layout: Layout, ordinal: usize, offset: u32, rank: Rank) -> Option<Tokens> {
-    let local = u32::try_from(ordinal).ok()?.checked_mul(layout.page().get())?.checked_add(offset)?;
+    let local =
+        u32::try_from(ordinal).ok()?.checked_mul(layout.page().get())?.checked_add(offset)?;
     layout.position(rank, local)
 }
 
@@ -273,7 +289,8 @@ impl Observer for Calls {
         }
         let new = newly_found(&mut self.found, seen);
         let placed = [Code::PlacedMissing, Code::PlacedShifted, Code::PlacedForeign];
-        if let Fact::Activated { request, table, .. } = *seen.fact
+        if let Fact::Activated { request, table, .. } | Fact::Finished { request, table, .. } =
+            *seen.fact
             && self.placed.is_none()
             && new.iter().any(|(code, _)| placed.contains(code))
         {

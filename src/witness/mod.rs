@@ -8,6 +8,9 @@ mod calls;
 mod pools;
 mod trace;
 
+use std::collections::BTreeMap;
+
+use crate::finding::Code;
 use crate::oracle::fact::Fact;
 use crate::units::Tick;
 use crate::world::Observer;
@@ -15,7 +18,7 @@ use crate::world::observer::{Call, Seen};
 
 pub use calls::{Calls, Fate, KeptCall, KeptRefusal, Placed};
 pub use pools::{Counts, Pools};
-pub use trace::{LEGEND, Trace};
+pub use trace::Trace;
 
 /// Several observers of one run.
 pub struct All<'a>(pub Vec<&'a mut dyn Observer>);
@@ -35,12 +38,8 @@ impl Observer for All<'_> {
 }
 
 /// The codes found since `told` was last brought up to date, with how many of each.
-fn newly_found(
-    told: &mut std::collections::BTreeMap<crate::finding::Code, u64>,
-    seen: &Seen<'_>,
-) -> Vec<(crate::finding::Code, u64)> {
+fn newly_found(told: &mut BTreeMap<Code, u64>, seen: &Seen<'_>) -> Vec<(Code, u64)> {
     let mut new = Vec::new();
-    // Books are told after every step and seldom find anything, but they can.
     for (code, kept) in seen.findings.iter() {
         let known = told.entry(code).or_default();
         if kept.count > *known {

@@ -11,7 +11,7 @@ use crate::world::Observer;
 use crate::world::observer::{Call, Seen};
 
 /// What the lines mean.
-pub const LEGEND: &str = "\
+const LEGEND: &str = "\
 tick (1 us) | request | event | what
   arrives     a request arrives; its pools can or cannot ever serve it
   hit         its prefix is in a cache: these pages
@@ -38,6 +38,14 @@ impl<W: FnMut(&str)> Trace<W> {
     /// A trace whose lines go to `write`.
     pub fn new(write: W) -> Trace<W> {
         Trace { write, lines: 0, found: BTreeMap::new() }
+    }
+
+    /// Says what the lines mean.
+    pub fn legend(&mut self) {
+        for line in LEGEND.lines() {
+            (self.write)(line);
+        }
+        (self.write)("");
     }
 
     /// Says how many lines were left out beyond [`limits::TRACE_LINES`], if any were.

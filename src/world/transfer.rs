@@ -190,13 +190,7 @@ impl World<'_> {
             refused: refused.as_ref().map(|(code, ranks, _)| (*code, ranks.as_slice())),
         });
         for (rank, plan) in plans {
-            let part = Part {
-                request,
-                attempt,
-                piece: number,
-                rank,
-                last: send.last,
-            };
+            let part = Part { request, attempt, piece: number, rank, last: send.last };
             self.queue_copy(part, plan, &send.pages);
         }
         let Some((code, ranks, said)) = refused else {

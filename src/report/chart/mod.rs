@@ -210,7 +210,13 @@ impl<DB: DrawingBackend> Pen<DB> {
     }
 
     /// A text whose point `at` lies at its left, centre or right, and at half its height.
-    pub(crate) fn text(&self, text: &str, at: (i32, i32), h: HPos, style: Style) -> Result<(), ChartError> {
+    pub(crate) fn text(
+        &self,
+        text: &str,
+        at: (i32, i32),
+        h: HPos,
+        style: Style,
+    ) -> Result<(), ChartError> {
         let look = TextStyle::from(style.font(self.scale))
             .color(&style.color)
             .pos(Pos::new(h, VPos::Center));
@@ -244,7 +250,12 @@ impl<DB: DrawingBackend> Pen<DB> {
         Ok(())
     }
 
-    pub(crate) fn line(&self, from: (i32, i32), to: (i32, i32), color: RGBColor) -> Result<(), ChartError> {
+    pub(crate) fn line(
+        &self,
+        from: (i32, i32),
+        to: (i32, i32),
+        color: RGBColor,
+    ) -> Result<(), ChartError> {
         let style = color.stroke_width(self.scale.cast_unsigned());
         let points = vec![self.scaled(from), self.scaled(to)];
         self.area.draw(&PathElement::new(points, style))?;
