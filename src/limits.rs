@@ -81,5 +81,8 @@ pub const PICTURE_TOKENS: u32 = 512;
 pub const PICTURE_RANKS: u32 = 16;
 /// Moments of the pools that a picture shows; of a longer run it shows every second, fourth, …
 pub const PICTURE_MOMENTS: usize = 400;
-/// Scenarios in which each behaviour is planted to learn what it leads to; a thousand take a minute.
+/// Scenarios in which each behaviour is planted to learn what it leads to; two thousand take some minutes.
 pub const LEARN_SCENARIOS: RangeInclusive<u64> = 1..=1_000_000;
+/// Any number of an error line: above all that pools and prompts can hold, and times a virtual page
+/// still within 64 bits.
+pub const LINE_NUMBER_MAX: u64 = 1 << 40;

@@ -1,5 +1,6 @@
 //! `kvseam explain`: what a code or an error line means, what leads to it, and what to check.
 
+use std::ops::RangeInclusive;
 use std::path::PathBuf;
 
 use clap::Args;
@@ -21,7 +22,7 @@ Examples:
   kvseam explain placed.missing
   kvseam explain --page-size 4 --dcp-size 4 --prompt 72 \\
       \"Insufficient destination DCP pages: required=5, provided=4, src_page_offset=2, dcp_rank=3\"
-  kvseam explain --learn 1000 --out src/explain/causes.toml
+  kvseam explain --learn 2000 --out src/explain/causes.toml
   kvseam explain refused.misaligned --format json";
 
 /// Says what a code or an engine's error line means, what must hold, what breaks it, and what to check.
@@ -36,13 +37,13 @@ pub(super) struct ExplainArgs {
     #[arg(value_parser = parse, required_unless_present = "learn", value_name = "CODE|LINE")]
     subject: Option<Subject>,
     /// For an error line: rows of a physical page, P.
-    #[arg(long, value_parser = clap::value_parser!(u32).range(1..))]
+    #[arg(long, value_parser = |text: &str| number(text, &limits::PAGE_SIZE))]
     page_size: Option<u32>,
     /// For an error line: decode context-parallel ranks, N.
-    #[arg(long, value_parser = clap::value_parser!(u32).range(1..))]
+    #[arg(long, value_parser = |text: &str| number(text, &limits::RANKS))]
     dcp_size: Option<u32>,
     /// For an error line: tokens of the request's prompt, L.
-    #[arg(long)]
+    #[arg(long, value_parser = |text: &str| number(text, &limits::PROMPT_TOKENS))]
     prompt: Option<u32>,
     /// For an error line: tokens that decode had cached, S; 0 if left out.
     #[arg(long)]
@@ -84,6 +85,11 @@ fn parse(text: &str) -> Result<Subject, String> {
     }
     let known: Vec<&str> = Code::ALL.iter().map(|code| code.name()).collect();
     Err(format!("must be an engine's error line, or one of {}", known.join(", ")))
+}
+
+fn number(text: &str, range: &RangeInclusive<u32>) -> Result<u32, String> {
+    let range = u64::from(*range.start())..=u64::from(*range.end());
+    within(text, &range).map(|number| u32::try_from(number).expect("the range is one of u32"))
 }
 
 fn parse_scenarios(text: &str) -> Result<u64, String> {

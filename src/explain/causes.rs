@@ -6,7 +6,7 @@
 //! and each shape of their first error line. New switches and hazards get in by themselves:
 //!
 //! ```sh
-//! kvseam explain --learn 1000 --out src/explain/causes.toml
+//! kvseam explain --learn 2000 --out src/explain/causes.toml
 //! ```
 
 use std::collections::BTreeMap;
@@ -241,7 +241,7 @@ mod tests {
             .collect();
         let known: Vec<(&str, &str)> =
             variants().iter().map(|(switch, variant)| (switch.name, variant.name)).collect();
-        assert_eq!(listed, known, "run: kvseam explain --learn 1000 --out src/explain/causes.toml");
+        assert_eq!(listed, known, "run: kvseam explain --learn 2000 --out src/explain/causes.toml");
     }
 
     #[test]

@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
 use crate::finding::Code;
+use crate::limits;
 
 /// An error line, read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -162,7 +163,8 @@ fn number(text: &str, mark: &str) -> Option<i64> {
     let digits = rest
         .char_indices()
         .find(|&(at, letter)| !(letter.is_ascii_digit() || at == 0 && letter == '-'));
-    rest[..digits.map_or(rest.len(), |(at, _)| at)].parse().ok()
+    let number: i64 = rest[..digits.map_or(rest.len(), |(at, _)| at)].parse().ok()?;
+    (number.unsigned_abs() <= limits::LINE_NUMBER_MAX).then_some(number)
 }
 
 impl Line {
@@ -370,6 +372,7 @@ mod tests {
             "Insufficient destination DCP pages: required=4, provided=4, src_page_offset=2, dcp_rank=3",
             "index 2 is out of bounds for axis 0 with size 3",
             "num_kv_tokens must fit in the provided source pages, got tokens=3, capacity=4",
+            "index 9223372036854775807 is out of bounds for axis 0 with size 3",
         ] {
             assert!(matches!(Line::read(text), Err(LineError::Numbers { .. })), "{text}");
         }

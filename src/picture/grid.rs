@@ -588,3 +588,115 @@ fn draw_cell<DB: DrawingBackend>(pen: &Pen<DB>, area: Area, cell: &Cell) -> Resu
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::units::Pages;
+
+    struct Asked {
+        page: u32,
+        ranks: u32,
+        prefix: u32,
+        offset: u32,
+        tokens: i64,
+    }
+
+    fn grid(asked: &Asked, src: &[u32], dst: &[u32], refused: &[u32]) -> Grid {
+        let ids = |ids: &[u32]| ids.iter().copied().map(PageId).collect::<Vec<_>>();
+        let layout = Layout::striped(asked.page, asked.ranks).unwrap();
+        let all: Vec<Rank> = layout.each_rank().collect();
+        let refused: Vec<Rank> = refused.iter().copied().map(Rank).collect();
+        let view = PieceView {
+            layout,
+            piece: Piece {
+                src_page_offset: Pages(asked.offset),
+                decode_prefix_len: Tokens(asked.prefix),
+                num_kv_tokens: Some(asked.tokens),
+            },
+            source_pages: &ids(src),
+            target_pages: &ids(dst),
+            asked: &all,
+            refused: &refused,
+        };
+        Grid::of_piece(&view, Head { title: String::new(), subtitle: String::new() })
+    }
+
+    fn labels(block: &Block) -> Vec<&str> {
+        block.cells.iter().map(|cell| cell.label.as_str()).collect()
+    }
+
+    #[test]
+    fn a_second_chunk_lies_where_the_catalogue_of_hazards_says() {
+        // H01: P = 2, N = 2, off = 2, n = 3: rows 12 and 13 of rank 0, row 12 of rank 1.
+        let asked = Asked { page: 2, ranks: 2, prefix: 0, offset: 2, tokens: 3 };
+        let grid = grid(&asked, &[7, 8], &[5, 6], &[]);
+        let source: Vec<_> = grid.source.iter().map(labels).collect();
+        assert_eq!(source, [["4", "5"], ["6", ""]]);
+        let lanes: Vec<_> = grid
+            .lanes
+            .iter()
+            .map(|lane| (&*lane.blocks[0].name, labels(&lane.blocks[0])))
+            .collect();
+        assert_eq!(lanes, [("page 6", vec!["4", "6"]), ("page 6", vec!["5", ""])]);
+        assert!(grid.lanes.iter().all(|lane| lane.blocks.len() == 1));
+    }
+
+    #[test]
+    fn a_page_that_is_lacking_is_drawn_for_the_rank_that_lacks_it() {
+        // H10: P = 4, N = 2, 9 tokens, one page: rank 0 needs two, rank 1 is content.
+        let asked = Asked { page: 4, ranks: 2, prefix: 8, offset: 0, tokens: 9 };
+        let grid = grid(&asked, &[1, 2, 3], &[5], &[0]);
+        let [first, second] = grid.lanes.as_slice() else { panic!("two ranks") };
+        assert!(first.blocks[1].is_lacking && first.blocks.len() == 2);
+        assert_eq!(labels(&first.blocks[1]), ["16", "", "", ""]);
+        assert!(first.blocks[0].cells.iter().all(|cell| cell.mark == Mark::Refused));
+        assert_eq!(second.blocks.len(), 1);
+        assert!(second.blocks[0].cells.iter().all(|cell| cell.mark == Mark::Plain));
+    }
+
+    #[test]
+    fn a_large_piece_is_cut_around_its_first_token_without_a_page_and_says_so() {
+        let asked = Asked { page: 64, ranks: 32, prefix: 0, offset: 0, tokens: 64 * 100 };
+        let src: Vec<u32> = (1..=100).collect();
+        let grid = grid(&asked, &src, &[1, 2], &[31]);
+        let drawn = grid.source.iter().flat_map(|block| &block.cells);
+        assert_eq!(drawn.clone().count(), limits::PICTURE_TOKENS as usize);
+        // Two pages of 64 rows on 32 ranks end before token 4,096.
+        assert!(drawn.clone().any(|cell| cell.label == "4096"));
+        assert_eq!(grid.lanes.len(), limits::PICTURE_RANKS as usize);
+        assert!(grid.lanes.iter().any(|lane| lane.rank == 31));
+        assert!(grid.notes.iter().any(|note| note == "16 more ranks are left out"));
+        assert!(grid.notes.iter().any(|note| note.contains("of 6,400 are shown")));
+    }
+
+    #[test]
+    fn pages_do_not_overlap_and_stay_inside_the_picture() {
+        let asked = Asked { page: 16, ranks: 3, prefix: 48_000, offset: 7, tokens: 500 };
+        let src: Vec<u32> = (1..=32).collect();
+        let dst: Vec<u32> = (1..=40).collect();
+        let grid = grid(&asked, &src, &dst, &[]);
+        let flow = grid.layout();
+        for (blocks, less) in std::iter::once((&grid.source, 0))
+            .chain(grid.lanes.iter().map(|lane| (&lane.blocks, LANE_NAME)))
+        {
+            let (places, height) = flow.places(blocks, less);
+            let areas: Vec<_> = blocks
+                .iter()
+                .zip(places)
+                .map(|(block, (x, y))| {
+                    let (width, tall) = flow.size(block);
+                    (x, y, x + width, y + tall)
+                })
+                .collect();
+            for (number, a) in areas.iter().enumerate() {
+                assert!(a.0 >= 0 && a.2 <= flow.room - less && a.3 <= height, "{a:?}");
+                for b in &areas[number + 1..] {
+                    assert!(a.2 <= b.0 || b.2 <= a.0 || a.3 <= b.1 || b.3 <= a.1, "{a:?} {b:?}");
+                }
+            }
+            let widest = blocks.iter().flat_map(|block| &block.cells);
+            assert!(widest.map(|cell| QUIET.width(&cell.label)).all(|width| width < flow.cell));
+        }
+    }
+}
