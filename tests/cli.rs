@@ -359,6 +359,7 @@ fn an_error_line_is_explained_by_its_numbers_and_the_behaviours_that_lead_to_it(
     let facts = ["--page-size", "4", "--dcp-size", "2", "--prompt", "9"];
     let words: Vec<&str> = ["explain", line].into_iter().chain(facts).collect();
     let said = kvseam(&words).data(0);
+    let said = said.split_whitespace().collect::<Vec<_>>().join(" ");
     // n = 9 to 16 for rank 0: its second page holds tokens 8, 10, 12 and 14.
     assert!(said.contains("n is 9 to 16"), "{said}");
     assert!(said.contains("decode_reservation = \"floor\""), "{said}");

@@ -49,7 +49,8 @@ pub(super) fn python(name: &str, calls: &Calls, pieces: Pieces) -> Option<String
         return None;
     }
     let mut script = format!(
-        "# Planner calls of {}, for an installed `sglang` package.\n",
+        "# Planner calls of {}, for an installed `sglang` package.\n\
+         # Without a GPU set SGLANG_USE_CPU_ENGINE=1.\n",
         name.replace(['\n', '\r'], " ")
     );
     if pieces == Pieces::Every && calls.calls_left_out > 0 {

@@ -102,9 +102,13 @@ fn source(tokens: i64, capacity: i64, given: &Given) -> Reading {
 
 fn shortage(required: i64, provided: i64, (offset, rank): (i64, i64), given: &Given) -> Reading {
     let mut reading = Reading::default();
+    let list = match provided {
+        0 => "the list is empty".to_owned(),
+        pages => format!("the list ends with ordinal {}", pages - 1),
+    };
     reading.holds.push(format!(
-        "Every page ordinal is below the list's length: rank {rank} needs ordinals up to {}, the list \
-         has {provided} pages, ordinals 0 to {provided} - 1. It counts from S on, for the whole request.",
+        "Every page ordinal is below the list's length: rank {rank} needs ordinals up to {}, {list}. \
+         The list counts from S on, for the whole request.",
         required - 1
     ));
     reading

@@ -15,9 +15,11 @@ use crate::report::number::count;
 use crate::witness::{Calls, KeptCall, Pools};
 
 mod grid;
+mod rows;
 mod timeline;
 
-pub use grid::{Block, Cell, Grid, Lane, Mark, PieceView};
+pub use grid::{Block, Cell, Grid, Lane, Mark};
+pub use rows::PieceView;
 pub use timeline::Timeline;
 
 /// Pixels from the left to the right edge of every picture.
@@ -47,7 +49,7 @@ impl Picture {
             }
             (Some(call), _) => {
                 let head = Head { title: title.to_owned(), subtitle: call_words(calls, call) };
-                Some(grid::of_call(calls.layout(), call, head))
+                Some(rows::of_call(calls.layout(), call, head))
             }
             (None, _) => None,
         };

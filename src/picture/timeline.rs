@@ -34,8 +34,11 @@ const RIGHT: i32 = 60;
 /// Space between the tick labels of the axis.
 const LABEL_GAP: i32 = 14;
 
+/// The pages of one kind.
+type Share = fn(&Counts) -> u32;
+
 /// What pages can be, from the bottom of a panel, with their colours (Okabe and Ito).
-const KINDS: [(&str, RGBColor, fn(&Counts) -> u32); 4] = [
+const KINDS: [(&str, RGBColor, Share); 4] = [
     ("held by requests", RGBColor(0x00, 0x9e, 0x73), |counts| counts.held),
     ("in flight", RGBColor(0xe6, 0x9f, 0x00), |counts| counts.in_flight),
     ("cached", RGBColor(0x56, 0xb4, 0xe9), |counts| counts.cached),
@@ -120,8 +123,8 @@ impl Timeline {
             panels.push(y + PANEL_GAP - 10);
             y += PANEL + PANEL_GAP;
         }
-        self.draw_axis(pen, y - 10)?;
-        y += LINE + LINE / 2;
+        self.draw_axis(pen, y)?;
+        y += LINE + LINE / 2 + 6;
         self.draw_findings(pen, y, &panels)
     }
 
@@ -183,7 +186,7 @@ impl Timeline {
             let (text, x) = (count(tick.0), self.x(moment));
             let width = QUIET.width(&text);
             if x >= free_from && x + width <= WIDTH - MARGIN {
-                pen.line((x, y - 2), (x, y + 2), FAINT)?;
+                pen.line((x, y - 10), (x, y - 4), FAINT)?;
                 pen.text(&text, (x, y + LINE / 2), HPos::Left, QUIET)?;
                 free_from = x + width + LABEL_GAP;
             }
@@ -226,5 +229,32 @@ impl Timeline {
             y += LINE;
         }
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use super::*;
+    use crate::scenario::file;
+    use crate::world::watch;
+
+    #[test]
+    fn every_moment_is_inside_the_picture_and_every_code_has_a_row() {
+        let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("sims/hazards/h36-freed-twice.toml");
+        let scenario = file::load(&path).unwrap();
+        let (prefill, decode) = (&scenario.prefill, &scenario.decode);
+        let mut pools =
+            Pools::new([(prefill.workers, prefill.pages), (decode.workers, decode.pages)]);
+        let run = watch(&scenario, Path::new(""), &mut pools).unwrap();
+        let line = Timeline::of(&pools, &run, "title");
+        let edges: Vec<i32> = (0..=line.moments.len()).map(|moment| line.x(moment)).collect();
+        assert!(edges.is_sorted() && edges[0] == line.left());
+        assert!(edges[edges.len() - 1] <= WIDTH - RIGHT);
+        let rows: Vec<&str> = line.rows.iter().map(|row| row.name).collect();
+        let codes: Vec<&str> = run.findings.iter().map(|(code, _)| code.name()).collect();
+        assert_eq!(rows, codes);
+        assert!(line.rows.iter().all(|row| !row.ticks.is_empty()));
     }
 }

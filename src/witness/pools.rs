@@ -113,6 +113,7 @@ impl Pools {
         }
         self.passed += 1;
         if self.passed < self.thinned {
+            *last = (tick, self.counts);
             return;
         }
         self.passed = 0;
@@ -212,6 +213,21 @@ mod tests {
                 assert_eq!(counts.map(sum), whole, "{name} at {tick}");
             }
         }
+    }
+
+    #[test]
+    fn a_long_run_is_thinned_and_ends_with_its_last_state() {
+        let mut pools = Pools::new([(1, 4), (1, 4)]);
+        let server = Server { side: Side::Decode, index: 0 };
+        let owners = [Owner::Request, Owner::Free];
+        for (tick, owner) in (1..=9_999).zip(owners.into_iter().cycle()) {
+            pools.change(server, &[PageId(2)], |page| page.owner = owner);
+            pools.note(Tick(tick));
+        }
+        assert!(pools.moments.len() <= limits::PICTURE_MOMENTS && pools.thinned > 1);
+        assert!(pools.moments.is_sorted_by_key(|(tick, _)| *tick));
+        let held = Counts { held: 1, free: 3, ..Counts::default() };
+        assert_eq!(pools.moments.last(), Some(&(Tick(9_999), [pools.moments[0].1[0], held])));
     }
 
     #[test]
