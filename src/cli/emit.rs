@@ -68,10 +68,7 @@ pub(super) fn python(name: &str, calls: &Calls, pieces: Pieces) -> Option<String
 
 /// One call, below what the simulation says of it.
 fn entry(calls: &Calls, call: &KeptCall) -> String {
-    let index = calls.calls.iter().position(|other| std::ptr::eq(other, call));
-    let refusal =
-        calls.refusals.iter().find(|refusal| refusal.call.is_some() && refusal.call == index);
-    let verdict = match (refusal, call.wrote_wrong) {
+    let verdict = match (calls.refusal_of(call), call.wrote_wrong) {
         (Some(refusal), _) => {
             let ranks: Vec<String> = call.refused.iter().map(ToString::to_string).collect();
             format!("refused by rank {}: {}", ranks.join(", "), refusal.said)

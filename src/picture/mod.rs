@@ -63,10 +63,7 @@ impl Picture {
 
 /// What a call was, and what the planner said to it.
 fn call_words(calls: &Calls, call: &KeptCall) -> String {
-    let index = calls.calls.iter().position(|other| std::ptr::eq(other, call));
-    let refusal =
-        calls.refusals.iter().find(|refusal| refusal.call.is_some() && refusal.call == index);
-    let said = match refusal {
+    let said = match calls.refusal_of(call) {
         Some(refusal) => format!(" Refused: {}", refusal.said),
         None => String::new(),
     };

@@ -141,6 +141,12 @@ impl Calls {
             .or(self.calls.first())
     }
 
+    /// What was said to a call of [`Calls::calls`], if a rank refused it.
+    pub fn refusal_of(&self, call: &KeptCall) -> Option<&KeptRefusal> {
+        let index = self.calls.iter().position(|other| std::ptr::eq(other, call))?;
+        self.refusals.iter().find(|refusal| refusal.call == Some(index))
+    }
+
     fn known(&mut self, request: RequestId) -> Option<&mut Known> {
         self.known.get_mut(&request)
     }
