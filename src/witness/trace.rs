@@ -224,7 +224,7 @@ mod tests {
         watch(&scenario, Path::new(""), &mut trace).unwrap();
         trace.close();
         let events: Vec<&str> =
-            lines.iter().map(|line| line[18..].split_whitespace().next().unwrap()).collect();
+            lines.iter().map(|line| line[17..].split_whitespace().next().unwrap()).collect();
         assert_eq!(events[0], "arrives");
         assert!(events.iter().all(|event| LEGEND.contains(event)), "{events:?}");
         let refused = events.iter().position(|&event| event == "refused").unwrap();
