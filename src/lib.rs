@@ -16,10 +16,12 @@
 //! - [`scenario`], [`workload`]: the one concrete description of a run, and the requests in it.
 //! - [`oracle`]: fed with what happened, it judges; it shares no code with what it judges.
 //! - [`world`]: the simulated system and the one loop. Its page has the life of a request.
+//! - [`witness`]: what somebody who looks on keeps of a run.
 //! - [`minimize`], [`claims`]: smaller scenarios with the same finding, and what fuzz targets claim.
 //! - [`conform`]: recorded answers of a real engine against pool, cache and planner.
 //! - [`sweep`], [`report`]: grids of runs into a ledger, and the charts drawn from it alone.
-//! - [`explain`], [`cli`]: what a code means, and the command line.
+//! - [`picture`]: one planner call or one run as a drawing.
+//! - [`explain`], [`cli`]: what a code or an error line means, and the command line.
 //!
 //! ```
 //! use std::path::Path;
@@ -48,6 +50,8 @@ pub mod layout;
 pub mod limits;
 pub mod minimize;
 pub mod oracle;
+#[cfg(feature = "report")]
+pub mod picture;
 pub mod planner;
 pub mod pool;
 pub mod prompt;
@@ -58,6 +62,7 @@ pub mod scenario;
 pub mod stats;
 pub mod sweep;
 pub mod units;
+pub mod witness;
 mod wording;
 pub mod workload;
 pub mod world;

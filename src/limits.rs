@@ -82,3 +82,18 @@ pub const MINIMIZE_RUNS_ALLOWED: RangeInclusive<u64> = 1..=1_000_000_000;
 /// Waiting requests among which an order of admission chooses, so that a long queue does not cost a
 /// lookup for each in every step. The real system gives up its order beyond as many.
 pub const ADMISSION_WINDOW: usize = 128;
+/// Planner calls of a run that are kept to be looked at: more than a person looks at.
+pub const CALLS_KEPT: usize = 10_000;
+/// Lines of a trace in the terminal; a trace of so many is read by a program, if at all.
+pub const TRACE_LINES: u64 = 100_000;
+/// Tokens of one piece that a picture shows: a virtual page of 64 rows on 8 ranks.
+pub const PICTURE_TOKENS: u32 = 512;
+/// Ranks that a picture shows.
+pub const PICTURE_RANKS: u32 = 16;
+/// Moments of the pools that a picture shows; of a longer run it shows every second, fourth, …
+pub const PICTURE_MOMENTS: usize = 400;
+/// Scenarios in which each behaviour is planted to learn what it leads to; two thousand take some minutes.
+pub const LEARN_SCENARIOS: RangeInclusive<u64> = 1..=1_000_000;
+/// Any number of an error line: above all that pools and prompts can hold, and times a virtual page
+/// still within 64 bits.
+pub const LINE_NUMBER_MAX: u64 = 1 << 40;

@@ -336,3 +336,55 @@ fn a_piece_of_a_line_is_bounded() {
     let answer = with_input(&["plan", "--jsonl"], line).data(0);
     assert!(answer.contains("InputError") && answer.contains("0..=8388608"), "{answer}");
 }
+
+#[test]
+fn an_error_line_is_explained_by_its_numbers_and_the_behaviours_that_lead_to_it() {
+    let line = "ValueError: Insufficient destination DCP pages: required=2, provided=1, \
+                src_page_offset=0, dcp_rank=0";
+    let facts = ["--page-size", "4", "--dcp-size", "2", "--prompt", "9"];
+    let words: Vec<&str> = ["explain", line].into_iter().chain(facts).collect();
+    let said = kvseam(&words).data(0);
+    let said = said.split_whitespace().collect::<Vec<_>>().join(" ");
+    // n = 9 to 16 for rank 0: its second page holds tokens 8, 10, 12 and 14.
+    assert!(said.contains("n is 9 to 16"), "{said}");
+    assert!(said.contains("decode_reservation = \"floor\""), "{said}");
+    let json: Vec<&str> = words.iter().copied().chain(["--format", "json"]).collect();
+    let said = kvseam(&json).json(0);
+    assert_eq!(said["code"], "refused.shortfall");
+    assert_eq!(said["causes"][0]["switch"], "decode_reservation");
+    let example = said["causes"][0]["example"].as_str().unwrap();
+    assert!(Path::new(example).is_file(), "{example}");
+    let unknown = kvseam(&["explain", "CUDA out of memory"]).message();
+    assert!(unknown.contains("Insufficient destination DCP pages: required=r"), "{unknown}");
+}
+
+#[test]
+fn one_case_is_seen_as_a_picture_as_lines_and_as_a_script() {
+    const HAZARD: &str = "sims/hazards/h10-one-rank-short.toml";
+    let folder = scratch("seen");
+    let plain = kvseam(&["run", HAZARD]).data(3);
+
+    let file = folder.join("run.svg");
+    let drawn = kvseam(&["run", HAZARD, "--picture", text(&file)]);
+    assert_eq!((drawn.code, &drawn.stdout), (3, &plain), "the answer is the same");
+    let svg = std::fs::read_to_string(&file).unwrap();
+    assert!(svg.starts_with("<svg ") && svg.contains("prefers-color-scheme"));
+    for words in ["rank 1", "no page", "decode pool, virtual pages", "refused.shortfall"] {
+        assert!(svg.contains(words), "{words}");
+    }
+
+    let traced = kvseam(&["run", HAZARD, "--trace"]).data(3);
+    assert!(traced.ends_with(&plain) && traced.starts_with("tick (1 us) |"), "{traced}");
+    assert!(traced.contains("r0    refused    by rank 0: Insufficient"), "{traced}");
+    kvseam(&["run", HAZARD, "--trace", "--format", "json"]).message();
+
+    let file = folder.join("plan.svg");
+    let call = "plan --page-size 4 --dcp-size 2 --num-kv-tokens 9 --src-pages 1,2,3 --dst-pages 5";
+    let words: Vec<&str> = call.split(' ').chain(["--picture", text(&file)]).collect();
+    assert_eq!(kvseam(&words).code, 3);
+    assert!(std::fs::read_to_string(&file).unwrap().contains("struck out"));
+
+    let script = kvseam(&["replay", HAZARD, "--emit", "python"]).data(0);
+    assert!(script.contains("build_dcp_token_transfer_plan(") && script.contains("\"dst\": [1]"));
+    kvseam(&["replay", "sims/hazards", HAZARD, "--emit", "python"]).message();
+}

@@ -1,53 +1,99 @@
-//! `kvseam explain`: what a code means, and what to check.
+//! `kvseam explain`: what a code or an error line means, what leads to it, and what to check.
+
+use std::ops::RangeInclusive;
+use std::path::PathBuf;
 
 use clap::Args;
+use rayon::prelude::*;
 use serde::Serialize;
 
-use super::output::{Format, FormatArgs, print, print_json, severity};
-use super::{CliError, Exit};
-use crate::explain::{Explanation, explain};
+use super::input::within;
+use super::output::{Align, Format, FormatArgs, columns, print, print_json, save, severity};
+use super::{CliError, Exit, input};
+use crate::explain::causes::{self, Cause, Table};
+use crate::explain::line::{Given, Line};
+use crate::explain::{Explanation, Reading, explain};
 use crate::finding::{Code, Named};
+use crate::limits;
+use crate::report::number::count;
 
 const EXAMPLES: &str = "\
 Examples:
   kvseam explain placed.missing
+  kvseam explain --page-size 4 --dcp-size 4 --prompt 72 \\
+      \"Insufficient destination DCP pages: required=5, provided=4, src_page_offset=2, dcp_rank=3\"
+  kvseam explain --learn 2000 --out src/explain/causes.toml
   kvseam explain refused.misaligned --format json";
 
-/// Says what a code means, what must hold, what breaks it, and what to check in an engine.
+/// Says what a code or an engine's error line means, what must hold, what breaks it, and what to check.
+///
+/// An error line is read word for word, whatever stands around it. The more is known of the request, the
+/// more is said. Behaviours are ranked by how often each led to such a line when it was planted alone in
+/// sound scenarios, in a sweep whose counts are part of the program.
 #[derive(Args)]
 #[command(before_help = EXAMPLES)]
 pub(super) struct ExplainArgs {
-    /// A code; `kvseam list codes` lists them.
-    #[arg(value_parser = parse)]
-    code: Code,
+    /// A code, as `kvseam list codes` lists them, or an error line of an engine.
+    #[arg(value_parser = parse, required_unless_present = "learn", value_name = "CODE|LINE")]
+    subject: Option<Subject>,
+    /// For an error line: rows of a physical page, P.
+    #[arg(long, value_parser = |text: &str| number(text, &limits::PAGE_SIZE))]
+    page_size: Option<u32>,
+    /// For an error line: decode context-parallel ranks, N.
+    #[arg(long, value_parser = |text: &str| number(text, &limits::RANKS))]
+    dcp_size: Option<u32>,
+    /// For an error line: tokens of the request's prompt, L.
+    #[arg(long, value_parser = |text: &str| number(text, &limits::PROMPT_TOKENS))]
+    prompt: Option<u32>,
+    /// For an error line: tokens that decode had cached, S; 0 if left out.
+    #[arg(long)]
+    prefix: Option<u32>,
+    /// Makes the table of behaviours anew, from so many scenarios for each.
+    #[arg(
+        long,
+        value_name = "SCENARIOS",
+        value_parser = parse_scenarios,
+        requires = "out",
+        conflicts_with_all = ["subject", "page_size", "dcp_size", "prompt", "prefix"]
+    )]
+    learn: Option<u64>,
+    /// The file for the table.
+    #[arg(long, value_name = "FILE", requires = "learn")]
+    out: Option<PathBuf>,
+    /// The hazard files that the table may name as examples.
+    #[arg(long, value_name = "FOLDER", requires = "learn", default_value = "sims/hazards")]
+    hazards: PathBuf,
     #[command(flatten)]
     output: FormatArgs,
 }
 
-/// Words of the engine's messages, and the code of a finding with that message.
-const MESSAGES: [(&str, Code); 10] = [
-    ("PD DCP transfer requires decode_prefix_len to align", Code::RefusedMisaligned),
-    ("num_kv_tokens must fit in the provided source pages", Code::RefusedSource),
-    ("Insufficient destination DCP pages", Code::RefusedShortfall),
-    ("is out of bounds for axis 0", Code::RefusedIndex),
-    ("PD peers must use equal page sizes", Code::RefusedPageSize),
-    ("PD decode DCP requires an MLA or hybrid-MLA KV pool", Code::RefusedPool),
-    ("PD decode DCP currently requires prefill attention CP=1", Code::RefusedPrefillCp),
-    ("Unsupported PD DCP topology", Code::RefusedTopology),
-    ("PD peers must connect matching DCP ranks", Code::RefusedRank),
-    ("PD DCP source/destination KV geometry differs", Code::RefusedGeometry),
-];
+/// What is to be explained.
+#[derive(Clone)]
+enum Subject {
+    Code(Code),
+    Line(Line, String),
+}
 
-fn parse(text: &str) -> Result<Code, String> {
-    Code::parse(text).ok_or_else(|| {
-        let message = MESSAGES.iter().find(|(part, _)| text.contains(part));
-        if let Some((_, code)) = message {
-            let code = code.name();
-            return format!("must be a code; this message is explained by `kvseam explain {code}`");
-        }
-        let known: Vec<&str> = Code::ALL.iter().map(|code| code.name()).collect();
-        format!("must be one of {}", known.join(", "))
-    })
+fn parse(text: &str) -> Result<Subject, String> {
+    if let Some(code) = Code::parse(text) {
+        return Ok(Subject::Code(code));
+    }
+    // A code has no spaces, a line of an engine's log has some.
+    if text.contains(' ') {
+        let line = Line::read(text).map_err(|error| error.to_string())?;
+        return Ok(Subject::Line(line, text.to_owned()));
+    }
+    let known: Vec<&str> = Code::ALL.iter().map(|code| code.name()).collect();
+    Err(format!("must be an engine's error line, or one of {}", known.join(", ")))
+}
+
+fn number(text: &str, range: &RangeInclusive<u32>) -> Result<u32, String> {
+    let range = u64::from(*range.start())..=u64::from(*range.end());
+    within(text, &range).map(|number| u32::try_from(number).expect("the range is one of u32"))
+}
+
+fn parse_scenarios(text: &str) -> Result<u64, String> {
+    within(text, &limits::LEARN_SCENARIOS)
 }
 
 #[derive(Serialize)]
@@ -62,6 +108,7 @@ struct Answer {
     usual_causes: &'static [&'static str],
     check: &'static [&'static str],
     behaviours: Vec<BehaviourJson>,
+    alone: Vec<Cause>,
     example: &'static str,
 }
 
@@ -72,7 +119,130 @@ struct BehaviourJson {
 }
 
 pub(super) fn run(args: &ExplainArgs) -> Result<Exit, CliError> {
-    let code = args.code;
+    match (&args.subject, args.learn) {
+        (Some(Subject::Code(code)), _) => explain_code(*code, args),
+        (Some(Subject::Line(line, text)), _) => explain_line(*line, text, args),
+        (None, Some(scenarios)) => learn(scenarios, args),
+        (None, None) => {
+            Err(CliError::input("must be given a code, an error line or --learn, got none"))
+        }
+    }
+}
+
+/// Makes the table of causes.
+fn learn(scenarios: u64, args: &ExplainArgs) -> Result<Exit, CliError> {
+    let folder = &args.hazards;
+    let fail = |error| CliError::input(format!("{}: {error}", folder.display()));
+    let mut hazards = Vec::new();
+    let entries = std::fs::read_dir(folder).map_err(fail)?;
+    let mut paths = entries
+        .map(|entry| entry.map(|entry| entry.path()))
+        .collect::<Result<Vec<PathBuf>, std::io::Error>>()
+        .map_err(fail)?;
+    paths.sort();
+    for path in paths.iter().filter(|path| path.extension().is_some_and(|name| name == "toml")) {
+        hazards.push((path.display().to_string(), input::scenario(path, &[])?.scenario));
+    }
+    let variants = causes::variants();
+    let planted = variants.par_iter().map(|&variant| causes::learn(variant, scenarios, &hazards));
+    let table = Table { scenarios, variant: planted.collect() };
+    let out = args.out.as_ref().expect("clap requires it with --learn");
+    let text = toml::to_string(&table).map_err(CliError::failure)?;
+    save(out, &format!("{HEADER}{text}"))?;
+    Ok(Exit::Clean)
+}
+
+/// What stands above a table.
+const HEADER: &str = "\
+# Which behaviours lead to which codes and error lines; src/explain/causes.rs says how it is counted.
+# Made by `kvseam explain --learn`, never by hand.
+";
+
+/// Explains an error line.
+fn explain_line(line: Line, text: &str, args: &ExplainArgs) -> Result<Exit, CliError> {
+    let given = Given {
+        page_size: args.page_size,
+        ranks: args.dcp_size,
+        prompt: args.prompt,
+        prefix: match line {
+            Line::Misaligned { prefix, .. } => args.prefix.or(u32::try_from(prefix).ok()),
+            _ => args.prefix,
+        },
+    };
+    line.check(&given).map_err(CliError::input)?;
+    let answer = LineAnswer {
+        line: text,
+        code: line.code(),
+        meaning: line.code().doc(),
+        reading: line.reading(&given),
+        causes: causes::of_line(line.code(), &line.shape(&given)),
+    };
+    match args.output.format {
+        Format::Table => print(&answer.text())?,
+        Format::Json => print_json(&answer)?,
+    }
+    Ok(Exit::Clean)
+}
+
+#[derive(Serialize)]
+struct LineAnswer<'a> {
+    line: &'a str,
+    code: Code,
+    meaning: &'static str,
+    #[serde(flatten)]
+    reading: Reading,
+    causes: Vec<Cause>,
+}
+
+impl LineAnswer<'_> {
+    fn text(&self) -> String {
+        let mut text = format!("{}: {}\n", self.code.name(), self.meaning);
+        let Reading { holds, tokens, pages } = &self.reading;
+        for (title, lines) in [
+            ("What must hold", holds),
+            ("Which tokens can lead to it", tokens),
+            ("How many pages are right", pages),
+        ] {
+            if !lines.is_empty() {
+                let lines: Vec<&str> = lines.iter().map(String::as_str).collect();
+                text += &format!("\n{title}\n{}", items(&lines));
+            }
+        }
+        let (exact, alike): (Vec<_>, Vec<_>) =
+            self.causes.iter().partition(|cause| cause.exact > 0);
+        if self.causes.is_empty() {
+            text += "\nNo behaviour of the catalogue leads to it.\n";
+        }
+        if !exact.is_empty() {
+            text +=
+                "\nBehaviours that lead to exactly this, each planted alone in sound scenarios\n";
+            text += &counted(&exact, |cause| cause.exact);
+        }
+        if !alike.is_empty() {
+            text += "\nBehaviours that lead to this text, but to no such numbers\n";
+            text += &counted(&alike, |cause| cause.alike);
+        }
+        text + &format!("\nMore on the code\n  kvseam explain {}\n", self.code.name())
+    }
+}
+
+/// A line for each cause with its counts, and what to run.
+fn counted(causes: &[&Cause], runs: impl Fn(&Cause) -> u64) -> String {
+    let mut rows = Vec::new();
+    for cause in causes {
+        let example =
+            cause.example.map_or_else(|| "no file".to_owned(), |file| format!("kvseam run {file}"));
+        rows.push(vec![
+            format!("  {} = \"{}\"", cause.switch, cause.variant),
+            format!("{} of {} runs", count(runs(cause)), count(cause.runs)),
+            example,
+        ]);
+    }
+    use Align::{Left, Right};
+    columns(&[Left, Right, Left], &rows)
+}
+
+fn explain_code(code: Code, args: &ExplainArgs) -> Result<Exit, CliError> {
     let Explanation { holds, causes, checks, behaviours } = explain(code);
     let behaviours = behaviours.iter().map(|&(switch, variant)| BehaviourJson { switch, variant });
     let answer = Answer {
@@ -86,6 +256,7 @@ pub(super) fn run(args: &ExplainArgs) -> Result<Exit, CliError> {
         usual_causes: causes,
         check: checks,
         behaviours: behaviours.collect(),
+        alone: causes::of_code(code),
         example: code.example(),
     };
     match args.output.format {
@@ -116,6 +287,10 @@ impl Answer {
             for BehaviourJson { switch, variant } in &self.behaviours {
                 text += &format!("  behaviour.{switch} = \"{variant}\"\n");
             }
+        }
+        if !self.alone.is_empty() {
+            text += "\nHow often each led to it, planted alone in sound scenarios\n";
+            text += &counted(&self.alone.iter().collect::<Vec<_>>(), |cause| cause.exact);
         }
         text += "\nExample\n";
         match self.example.strip_suffix(".toml") {
@@ -165,15 +340,17 @@ mod tests {
     }
 
     #[test]
-    fn a_message_of_the_engine_is_answered_with_its_code() {
-        let error =
-            parse("ValueError: Insufficient destination DCP pages: required=2").unwrap_err();
-        assert!(error.contains("kvseam explain refused.shortfall"), "{error}");
+    fn a_line_of_a_log_is_read_and_an_unknown_one_is_answered_with_all_texts() {
+        let text = "ValueError: Insufficient destination DCP pages: required=2, provided=1, \
+                    src_page_offset=0, dcp_rank=0";
+        assert!(matches!(parse(text), Ok(Subject::Line(Line::Shortage { required: 2, .. }, _))));
+        let error = parse("out of memory").err().unwrap();
+        assert!(error.contains("Insufficient destination DCP pages"), "{error}");
     }
 
     #[test]
     fn an_unknown_code_is_answered_with_all_codes() {
-        let error = parse("placed.lost").unwrap_err();
+        let error = parse("placed.lost").err().unwrap();
         assert!(Code::ALL.iter().all(|code| error.contains(code.name())), "{error}");
     }
 }

@@ -10,10 +10,12 @@ use std::path::{Path, PathBuf};
 
 use super::CliError;
 use crate::finding::{Code, Run};
+use crate::layout::Layout;
 use crate::minimize::{Minimized, minimize};
 use crate::scenario::validate::{self, Invalid};
 use crate::scenario::{Scenario, file};
-use crate::world::{self, Registry};
+use crate::witness::Calls;
+use crate::world::{self, Observer, Registry};
 
 /// What messages call standard input.
 pub(super) const STDIN: &str = "stdin";
@@ -72,6 +74,26 @@ impl Source {
     /// Runs the scenario.
     pub(super) fn run(&self) -> Result<Run, CliError> {
         world::run(&self.scenario, &self.folder).map_err(|error| self.error(&error))
+    }
+
+    /// A witness of planner calls for the scenario, which must be valid.
+    pub(super) fn calls_witness(&self) -> Calls {
+        let layout = &self.scenario.layout;
+        let layout = Layout::striped(layout.page_size, layout.ranks);
+        Calls::new(layout.expect("a valid scenario has a layout"))
+    }
+
+    /// Runs the scenario and keeps its planner calls.
+    pub(super) fn calls(&self) -> Result<Calls, CliError> {
+        self.validate()?;
+        let mut calls = self.calls_witness();
+        self.watch(&mut calls)?;
+        Ok(calls)
+    }
+
+    /// Runs the scenario before the eyes of `observer`.
+    pub(super) fn watch(&self, observer: &mut dyn Observer) -> Result<Run, CliError> {
+        world::watch(&self.scenario, &self.folder, observer).map_err(|error| self.error(&error))
     }
 
     /// Minimises the scenario.

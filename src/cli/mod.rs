@@ -9,6 +9,7 @@ use clap::{Parser, Subcommand};
 
 mod conform;
 mod dry_run;
+mod emit;
 mod explain;
 mod export;
 mod import;
@@ -31,6 +32,7 @@ Examples:
   kvseam run FILE --set layout.ranks=4             the same with one field changed
   kvseam lint FILE                                 sound or not, with the reasons
   kvseam explain placed.missing                    what a finding means, and what to check
+  kvseam explain \"Insufficient destination …\"      the same of an error line of an engine
   kvseam sweep sims/plans/demo.toml                a grid of runs into a ledger
   kvseam report demo.ledger.sqlite                 its charts on one page";
 

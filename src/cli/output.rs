@@ -1,12 +1,14 @@
 //! Output: tables for people, JSON for programs, and a standard output that may go away.
 
 use std::io::{self, BufWriter, ErrorKind, StdoutLock, Write};
+use std::path::Path;
 
 use clap::{Args, ValueEnum};
 use serde::Serialize;
 
 use super::CliError;
 use crate::finding::{Code, Severity};
+use crate::picture::{self, Picture};
 use crate::report::number;
 use crate::stats::Rate;
 
@@ -76,6 +78,20 @@ pub(super) fn print(text: &str) -> Result<(), CliError> {
 /// Prints a whole answer as JSON.
 pub(super) fn print_json(answer: &impl Serialize) -> Result<(), CliError> {
     print(&serde_json::to_string_pretty(answer).expect("answers are texts, numbers and lists"))
+}
+
+/// Writes a picture as an SVG file and says so.
+pub(super) fn save_picture(file: &Path, picture: &Picture) -> Result<(), CliError> {
+    let text = picture::svg(picture).map_err(CliError::failure)?;
+    save(file, &text)
+}
+
+/// Writes a file and says so.
+pub(super) fn save(file: &Path, text: &str) -> Result<(), CliError> {
+    let name = file.display();
+    std::fs::write(file, text).map_err(|error| CliError::failure(format!("{name}: {error}")))?;
+    eprintln!("written: {name}");
+    Ok(())
 }
 
 /// On which side of its column a cell stands.

@@ -7,14 +7,18 @@ use clap::{Args, ValueEnum};
 use serde::Serialize;
 
 use super::input::Lines;
-use super::output::{Align, Format, FormatArgs, Output, columns, print, print_json, row};
+use super::output::{
+    Align, Format, FormatArgs, Output, columns, print, print_json, row, save_picture,
+};
 use super::{CliError, Exit};
 use crate::conform;
 use crate::limits;
+use crate::picture::{Grid, Picture, PieceView, layout_words, piece_words};
 use crate::planner::descriptors::DescriptorCount;
 use crate::planner::{
     Checked, Indexed, PlanInput, Planner, RawInput, Refusal, RowPairs, Run, RunPlan,
 };
+use crate::report::chart::Head;
 use crate::report::number::count;
 use crate::units::{Rank, Row};
 
@@ -24,6 +28,8 @@ Examples:
               --src-pages 7,8 --dst-pages 5,6
   kvseam plan --page-size 4 --dcp-size 2 --num-kv-tokens 9 --src-pages 1,2,3 --dst-pages 5 \\
               --revision indexed
+  kvseam plan --page-size 4 --dcp-size 2 --num-kv-tokens 9 --src-pages 1,2,3 --dst-pages 5 \\
+              --picture out.svg
   kvseam plan --jsonl calls.jsonl --revision checked";
 
 /// Plans one transfer piece from flags, or many from JSON lines.
@@ -74,6 +80,9 @@ pub(super) struct PlanArgs {
         ]
     )]
     jsonl: Option<PathBuf>,
+    /// Draws the piece to this SVG file: source pages, ranks, destination pages.
+    #[arg(long, value_name = "FILE", conflicts_with = "jsonl")]
+    picture: Option<PathBuf>,
     #[command(flatten)]
     output: FormatArgs,
 }
@@ -176,12 +185,37 @@ fn answer_flags(args: &PlanArgs, planner: &dyn Planner) -> Result<Exit, CliError
         let input = input.for_rank(rank).map_err(CliError::input)?;
         answers.push(Answer { rank, outcome: laid_out(&input, planner) });
     }
+    if let Some(file) = &args.picture {
+        draw(file, &input, &answers)?;
+    }
     match args.output.format {
         Format::Table => print(&text(&answers))?,
         Format::Json => print_json(&answers.iter().map(Answer::json).collect::<Vec<_>>())?,
     }
     let is_refused = answers.iter().any(|answer| answer.outcome.is_err());
     Ok(if is_refused { Exit::Defects } else { Exit::Clean })
+}
+
+/// Draws the piece for the ranks that were asked.
+fn draw(file: &Path, input: &PlanInput<'_>, answers: &[Answer]) -> Result<(), CliError> {
+    let asked: Vec<Rank> = answers.iter().map(|answer| answer.rank).collect();
+    let refusals = || answers.iter().filter_map(|answer| answer.outcome.as_ref().err());
+    let refused: Vec<Rank> =
+        answers.iter().filter(|answer| answer.outcome.is_err()).map(|answer| answer.rank).collect();
+    let mut subtitle = format!("{}, {}.", layout_words(input.layout()), piece_words(input.piece()));
+    if let Some(refusal) = refusals().next() {
+        subtitle += &format!(" Refused: {refusal}");
+    }
+    let view = PieceView {
+        layout: input.layout(),
+        piece: input.piece(),
+        source_pages: input.src_pages(),
+        target_pages: input.dst_pages(),
+        asked: &asked,
+        refused: &refused,
+    };
+    let head = Head { title: "One piece, laid out on the decode ranks".to_owned(), subtitle };
+    save_picture(file, &Picture { grid: Some(Grid::of_piece(&view, head)), timeline: None })
 }
 
 /// One rank's share and the draft rows, if the revision lays them out.

@@ -2,10 +2,11 @@
 
 use std::path::{Path, PathBuf};
 
-use clap::Args;
+use clap::{Args, ValueEnum};
 use rayon::prelude::*;
 use serde::Serialize;
 
+use super::emit::{self, Pieces};
 use super::output::{Format, FormatArgs, print, print_json};
 use super::{CliError, Exit, input};
 use crate::report::number::count;
@@ -15,7 +16,8 @@ use crate::scenario::file;
 const EXAMPLES: &str = "\
 Examples:
   kvseam replay sims/scenarios sims/hazards
-  kvseam replay sims/scenarios/padded-prefix.toml";
+  kvseam replay sims/scenarios/padded-prefix.toml
+  kvseam replay sims/hazards/h10-one-rank-short.toml --emit python";
 
 /// Runs scenarios and checks each against its `[expect]`.
 ///
@@ -26,8 +28,21 @@ pub(super) struct ReplayArgs {
     /// Scenario files, or folders that are searched for `*.toml` with an `[expect]`.
     #[arg(required = true)]
     paths: Vec<PathBuf>,
+    /// Prints a script that makes the planner calls of one scenario on the real engine instead.
+    #[arg(long, value_enum, value_name = "LANGUAGE", conflicts_with = "format")]
+    emit: Option<Language>,
+    /// Which calls the script makes.
+    #[arg(long, value_enum, default_value_t, requires = "emit")]
+    pieces: Pieces,
     #[command(flatten)]
     output: FormatArgs,
+}
+
+/// Languages of scripts.
+#[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum Language {
+    /// For the `sglang` package.
+    Python,
 }
 
 /// What became of one file.
@@ -48,6 +63,9 @@ enum Verdict {
 }
 
 pub(super) fn run(args: &ReplayArgs) -> Result<Exit, CliError> {
+    if let Some(Language::Python) = args.emit {
+        return emit_python(args);
+    }
     let mut files = Vec::new();
     for path in &args.paths {
         if !path.is_dir() {
@@ -80,6 +98,21 @@ pub(super) fn run(args: &ReplayArgs) -> Result<Exit, CliError> {
         return Err(CliError::Input(errors.join("\nerror: ")));
     }
     Ok(if with(Verdict::Fail).next().is_none() { Exit::Clean } else { Exit::Unmet })
+}
+
+/// Prints the script for the one scenario.
+fn emit_python(args: &ReplayArgs) -> Result<Exit, CliError> {
+    let [file] = args.paths.as_slice() else {
+        let got = args.paths.len();
+        return Err(CliError::Input(format!("--emit: must be with one scenario file, got {got}")));
+    };
+    let source = input::scenario(file, &[])?;
+    let calls = source.calls()?;
+    let name = file.display().to_string();
+    let script = emit::python(&name, &calls, args.pieces);
+    let script = script.ok_or_else(|| source.error(&"--emit: must plan a piece, got none"))?;
+    print(&script)?;
+    Ok(Exit::Clean)
 }
 
 /// The file itself, or every `*.toml` in the folder and below it, in the order of their names.

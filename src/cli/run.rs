@@ -6,19 +6,27 @@ use std::path::{Path, PathBuf};
 use clap::Args;
 use serde::Serialize;
 
-use super::output::{Align, Format, FormatArgs, columns, print, print_json, row, severity, share};
+use super::output::{
+    Align, Format, FormatArgs, Output, columns, print, print_json, row, save_picture, severity,
+    share,
+};
 use super::{CliError, Exit, input};
 use crate::finding::{Code, Finding, Kept, Metric, Named, Run, Severity, Tally};
+use crate::picture::Picture;
 use crate::report::command::shell;
 use crate::report::number::{count, percent};
 use crate::scenario::Scenario;
 use crate::stats::{Interval, Rate};
+use crate::witness::{All, Pools, Trace};
+use crate::world::Observer;
 
 const EXAMPLES: &str = "\
 Examples:
   kvseam run sims/scenarios/padded-prefix.toml
   kvseam run FILE --set layout.ranks=4 --set behaviour.decode_prefix_cut=padded_up
   kvseam run FILE --set workload.requests.0.output=9 --format json
+  kvseam run FILE --trace                          a line for every event
+  kvseam run FILE --picture out.svg                the first wrong piece, and the pools over time
   generate | kvseam run -";
 
 /// Runs one scenario: verdict, findings with evidence and a line that reproduces them, figures.
@@ -32,13 +40,25 @@ pub(super) struct RunArgs {
     /// Changes one field for this run; list indices are part of the path. Can be repeated.
     #[arg(long, value_name = "PATH=VALUE")]
     set: Vec<String>,
+    /// Prints a line for every event before the answer.
+    #[arg(long)]
+    trace: bool,
+    /// Draws the run to this SVG file: the first refused or wrong piece, and both pools over time.
+    #[arg(long, value_name = "FILE")]
+    picture: Option<PathBuf>,
     #[command(flatten)]
     output: FormatArgs,
 }
 
 pub(super) fn run(args: &RunArgs) -> Result<Exit, CliError> {
     let source = input::scenario(&args.file, &args.set)?;
-    let run = source.run()?;
+    if args.trace && args.output.format == Format::Json {
+        return Err(CliError::input("--trace: must be without --format json, got both"));
+    }
+    let run = match (args.trace, &args.picture) {
+        (false, None) => source.run()?,
+        (is_traced, picture) => look(&source, is_traced, picture.as_deref())?,
+    };
     let answer = Answer {
         scenario: &source.scenario,
         run: &run,
@@ -49,6 +69,40 @@ pub(super) fn run(args: &RunArgs) -> Result<Exit, CliError> {
         Format::Json => print_json(&answer.json())?,
     }
     Ok(if run.findings.is_clean() { Exit::Clean } else { Exit::Defects })
+}
+
+/// Runs the scenario with somebody who looks on.
+fn look(source: &input::Source, is_traced: bool, picture: Option<&Path>) -> Result<Run, CliError> {
+    source.validate()?;
+    let Scenario { title, prefill, decode, .. } = &source.scenario;
+    let mut calls = source.calls_witness();
+    let mut pools = Pools::new([(prefill.workers, prefill.pages), (decode.workers, decode.pages)]);
+    let mut output = Output::open();
+    let mut written = Ok(());
+    let mut trace = Trace::new(|line: &str| {
+        if written.is_ok() {
+            written = output.line(line);
+        }
+    });
+    let mut observers: Vec<&mut dyn Observer> = Vec::new();
+    if is_traced {
+        trace.legend();
+        observers.push(&mut trace);
+    }
+    if picture.is_some() {
+        observers.extend([&mut calls as &mut dyn Observer, &mut pools]);
+    }
+    let run = source.watch(&mut All(observers))?;
+    trace.close();
+    written?;
+    if is_traced {
+        output.line("")?;
+    }
+    output.flush()?;
+    if let Some(file) = picture {
+        save_picture(file, &Picture::of_run(title, &calls, &pools, &run))?;
+    }
+    Ok(run)
 }
 
 /// The command that repeats the run.

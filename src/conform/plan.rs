@@ -10,13 +10,14 @@ use crate::units::Row;
 /// Why an answer always can be written.
 const ANSWER_IS_JSON: &str = "rows and texts are JSON";
 
-/// A vector line.
+/// A vector line: a call with the answer of one revision or of both, each under the name of a
+/// release that has it.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Line {
     input: RawInput,
-    sglang_0_5_17: Value,
-    sglang_0_5_23: Value,
+    sglang_0_5_17: Option<Value>,
+    sglang_0_5_23: Option<Value>,
 }
 
 /// A line to plan: a request on its own, or as part of a vector line.
@@ -55,11 +56,16 @@ struct DraftRows {
 
 pub(super) fn check(line: &str) -> Result<(), LineError> {
     let line: Line = parse(line)?;
-    let revisions: [(&str, &Value, &dyn Planner); 2] = [
+    if line.sglang_0_5_17.is_none() && line.sglang_0_5_23.is_none() {
+        let message = "must have an answer: sglang_0_5_17 (checked) or sglang_0_5_23 (indexed)";
+        return Err(super::malformed(message));
+    }
+    let revisions: [(&str, &Option<Value>, &dyn Planner); 2] = [
         ("sglang_0_5_17", &line.sglang_0_5_17, &Checked),
         ("sglang_0_5_23", &line.sglang_0_5_23, &Indexed),
     ];
     for (name, recorded, planner) in revisions {
+        let Some(recorded) = recorded else { continue };
         let model = serde_json::to_value(answer(&line.input, planner)).expect(ANSWER_IS_JSON);
         compare(name, recorded, &model)?;
     }
@@ -164,6 +170,21 @@ mod tests {
         vector["sglang_0_5_17"]["ok"]["draft_src"] = Value::Array(Vec::new());
         let text = check_line(&vector.to_string()).unwrap_err().to_string();
         assert_eq!(text, "sglang_0_5_17.ok.draft_src: recorded [], model nothing");
+    }
+
+    #[test]
+    fn one_revision_s_answer_is_enough_and_none_is_malformed() {
+        for line in LINES.lines() {
+            for name in ["sglang_0_5_17", "sglang_0_5_23"] {
+                let mut vector: Value = serde_json::from_str(line).unwrap();
+                vector.as_object_mut().unwrap().remove(name);
+                assert_eq!(check_line(&vector.to_string()), Ok(Format::Plan), "{line}");
+                let other = vector.as_object_mut().unwrap();
+                other.retain(|key, _| key == "input");
+                let error = check_line(&vector.to_string()).unwrap_err().to_string();
+                assert!(error.starts_with("line: must have an answer"), "{error}");
+            }
+        }
     }
 
     #[test]

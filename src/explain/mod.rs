@@ -1,4 +1,4 @@
-//! What a finding code means to someone who looks for its cause in an engine.
+//! What a finding code or an engine's error line means to someone who looks for its cause.
 //!
 //! Notation as in the rest of the project: P rows a physical page, N ranks, V = P·N a virtual page,
 //! L a prompt's length, S the decode side's cached prefix (`decode_prefix_len`), off the source
@@ -6,10 +6,15 @@
 
 use crate::finding::Code;
 
+pub mod causes;
+pub mod line;
 mod pages;
+mod reading;
 mod refusals;
 mod requests;
 mod rows;
+
+pub use reading::Reading;
 
 /// A code in words.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

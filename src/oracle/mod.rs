@@ -186,6 +186,11 @@ impl Oracle {
         }
     }
 
+    /// What went wrong so far.
+    pub fn findings(&self) -> &Findings {
+        &self.findings
+    }
+
     /// Counts a chance that no fact carries.
     pub fn chance(&mut self, chance: Chance) {
         self.chances.add(chance, 1);

@@ -5,6 +5,7 @@ use std::hash::{Hash, Hasher};
 
 use siphasher::sip::SipHasher13;
 
+use super::observer::{Call, Observer, Seen};
 use crate::finding::{Chance, FreeRun, FreeSample, Mark, Metric, Run, Tally};
 use crate::oracle::fact::Fact;
 use crate::oracle::{Oracle, Remains};
@@ -41,7 +42,7 @@ impl Hasher for Digest {
 }
 
 /// The record of a run.
-pub(super) struct Log {
+pub(super) struct Log<'a> {
     pub(super) now: Tick,
     oracle: Oracle,
     digest: Digest,
@@ -49,10 +50,11 @@ pub(super) struct Log {
     metrics: Tally<Metric>,
     decode_hit_lengths: BTreeMap<u32, u64>,
     free_runs: BTreeMap<FreeSample, Tally<FreeRun>>,
+    observer: Option<&'a mut dyn Observer>,
 }
 
-impl Log {
-    pub(super) fn new(oracle: Oracle) -> Log {
+impl<'a> Log<'a> {
+    pub(super) fn new(oracle: Oracle) -> Log<'a> {
         Log {
             now: Tick(0),
             oracle,
@@ -61,13 +63,30 @@ impl Log {
             metrics: Tally::default(),
             decode_hit_lengths: BTreeMap::new(),
             free_runs: BTreeMap::new(),
+            observer: None,
         }
+    }
+
+    /// Shows all that follows to `observer`.
+    pub(super) fn watch(&mut self, observer: &'a mut dyn Observer) {
+        self.observer = Some(observer);
     }
 
     /// States a fact; see [`Oracle::observe`] for `memory`.
     pub(super) fn tell(&mut self, fact: &Fact<'_>, memory: &[Memory]) {
         (self.now, fact).hash(&mut self.digest);
         self.oracle.observe(self.now, fact, memory);
+        if let Some(observer) = &mut self.observer {
+            let findings = self.oracle.findings();
+            observer.told(&Seen { tick: self.now, fact, memory, findings });
+        }
+    }
+
+    /// States a planner call to whoever looks on; for the oracle its copies and refusals count.
+    pub(super) fn planned(&mut self, call: &Call<'_>) {
+        if let Some(observer) = &mut self.observer {
+            observer.planned(self.now, call);
+        }
     }
 
     pub(super) fn chance(&mut self, chance: Chance) {

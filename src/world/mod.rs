@@ -62,12 +62,14 @@ mod fault;
 pub mod handoff;
 mod link;
 mod log;
+pub mod observer;
 mod prefill;
 pub mod registry;
 mod request;
 mod store;
 mod transfer;
 
+pub use observer::Observer;
 pub use registry::{FreeOrderSetup, Registry};
 
 use decode::Decode;
@@ -98,6 +100,25 @@ pub fn run(scenario: &Scenario, folder: &Path) -> Result<Run, RunError> {
 
 /// Runs a scenario with the policies of `registry`. Trace paths start at `folder`.
 pub fn run_with(scenario: &Scenario, folder: &Path, registry: &Registry) -> Result<Run, RunError> {
+    run_seen(scenario, folder, registry, None)
+}
+
+/// Runs a scenario with the built-in policies and shows `observer` what happens. The run is the same
+/// as without. Trace paths start at `folder`.
+pub fn watch(
+    scenario: &Scenario,
+    folder: &Path,
+    observer: &mut dyn Observer,
+) -> Result<Run, RunError> {
+    run_seen(scenario, folder, &Registry::default(), Some(observer))
+}
+
+fn run_seen(
+    scenario: &Scenario,
+    folder: &Path,
+    registry: &Registry,
+    observer: Option<&mut dyn Observer>,
+) -> Result<Run, RunError> {
     crate::scenario::validate::validate(scenario, &registry.names())?;
     if pair(scenario) == Ok(Pairing::PageForPage) && scenario.layout.ranks > 1 {
         let problem = format!(
@@ -109,7 +130,11 @@ pub fn run_with(scenario: &Scenario, folder: &Path, registry: &Registry) -> Resu
         return Err(Invalid { path, problem }.into());
     }
     let requests = workload::requests(scenario, folder)?;
-    Ok(World::new(scenario, registry, &requests).run())
+    let mut world = World::new(scenario, registry, &requests);
+    if let Some(observer) = observer {
+        world.log.watch(observer);
+    }
+    Ok(world.run())
 }
 
 /// A system in motion.
@@ -140,7 +165,7 @@ struct World<'a> {
     events_max: u64,
     /// Whether a bound ended the run and not the want of events.
     cut_short: bool,
-    log: Log,
+    log: Log<'a>,
 }
 
 #[cfg(test)]

@@ -4,6 +4,7 @@ use super::World;
 use super::event::Event;
 use super::handoff::{Action, Fact as Told, Part as HandoffPart};
 use super::link::Copy;
+use super::observer::Call;
 use crate::behaviour::{
     DestinationList, DraftRows, EarlySend, EmptyLast, Packing, Relayout, Rows, SendCut, SendSplit,
     SourceLength, SourceOffset,
@@ -195,14 +196,18 @@ impl World<'_> {
                 refused = Some((Code::RefusedInput, ranks, error.to_string()));
             }
         }
+        let attempt = self.live(request).attempt;
+        self.log.planned(&Call {
+            request,
+            attempt,
+            number,
+            piece,
+            source_pages: &send.pages,
+            target_pages: &destination,
+            refused: refused.as_ref().map(|(code, ranks, _)| (*code, ranks.as_slice())),
+        });
         for (rank, plan) in plans {
-            let part = Part {
-                request,
-                attempt: self.live(request).attempt,
-                piece: number,
-                rank,
-                last: send.last,
-            };
+            let part = Part { request, attempt, piece: number, rank, last: send.last };
             self.queue_copy(part, plan, &send.pages);
         }
         let Some((code, ranks, said)) = refused else {

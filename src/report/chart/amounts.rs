@@ -5,7 +5,8 @@ use plotters::backend::DrawingBackend;
 use plotters::style::text_anchor::HPos;
 
 use super::{
-    Area, Chart, ChartError, GRID, Head, INK, LINE, MARGIN, PALETTE, PLAIN, Pen, QUIET, axis_end,
+    Area, Chart, ChartError, Drawing, GRID, Head, INK, LINE, MARGIN, PALETTE, PLAIN, Pen, QUIET,
+    axis_end,
 };
 use crate::report::csv::{self, Csv};
 use crate::report::number;
@@ -161,11 +162,7 @@ impl Amounts {
     }
 }
 
-impl Chart for Amounts {
-    fn head(&self) -> &Head {
-        &self.head
-    }
-
+impl Drawing for Amounts {
     fn size(&self) -> (i32, i32) {
         let width = self.width();
         let legend = i32::try_from(self.legend().len()).expect("groups have few bars");
@@ -181,6 +178,12 @@ impl Chart for Amounts {
             self.draw_group(pen, group, y)?;
         }
         Ok(())
+    }
+}
+
+impl Chart for Amounts {
+    fn head(&self) -> &Head {
+        &self.head
     }
 
     fn csv(&self) -> Csv {

@@ -4,8 +4,8 @@ use plotters::backend::DrawingBackend;
 use plotters::style::text_anchor::HPos;
 
 use super::{
-    Area, Cell, Chart, ChartError, GRID, Head, INK, LINE, MARGIN, PALETTE, PAPER, PLAIN, Pen,
-    QUIET, STRONG,
+    Area, Cell, Chart, ChartError, Drawing, GRID, Head, INK, LINE, MARGIN, PALETTE, PAPER, PLAIN,
+    Pen, QUIET, STRONG,
 };
 use crate::report::csv::{self, Csv};
 use crate::report::number;
@@ -152,11 +152,7 @@ impl Bars {
     }
 }
 
-impl Chart for Bars {
-    fn head(&self) -> &Head {
-        &self.head
-    }
-
+impl Drawing for Bars {
     fn size(&self) -> (i32, i32) {
         let width = self.width();
         let notes = if self.has_few() { 2 } else { 1 };
@@ -173,6 +169,12 @@ impl Chart for Bars {
             self.draw_bar(pen, bar, y)?;
         }
         Ok(())
+    }
+}
+
+impl Chart for Bars {
+    fn head(&self) -> &Head {
+        &self.head
     }
 
     fn csv(&self) -> Csv {

@@ -5,8 +5,8 @@ use plotters::style::RGBColor;
 use plotters::style::text_anchor::HPos;
 
 use super::{
-    Area, Chart, ChartError, FAINT, Head, LINE, MARGIN, PLAIN, Pen, QUIET, SMALL_STRONG, STRONG,
-    color, label_color,
+    Area, Chart, ChartError, Drawing, FAINT, Head, LINE, MARGIN, PLAIN, Pen, QUIET, SMALL_STRONG,
+    STRONG, color, label_color,
 };
 use crate::report::csv::Csv;
 
@@ -150,11 +150,7 @@ fn pixels(part: u64, all: u64) -> i32 {
     i32::try_from(length).expect("a part is at most all")
 }
 
-impl Chart for Distribution {
-    fn head(&self) -> &Head {
-        &self.head
-    }
-
+impl Drawing for Distribution {
     fn size(&self) -> (i32, i32) {
         let width = self.width();
         let groups: i32 = self.groups.iter().map(|group| self.height(group)).sum();
@@ -173,6 +169,12 @@ impl Chart for Distribution {
             y += self.height(group);
         }
         self.draw_classes(pen, y)
+    }
+}
+
+impl Chart for Distribution {
+    fn head(&self) -> &Head {
+        &self.head
     }
 
     fn csv(&self) -> Csv {

@@ -7,8 +7,8 @@ use plotters::backend::DrawingBackend;
 use plotters::style::text_anchor::HPos;
 
 use super::{
-    Area, Cell, Chart, ChartError, GRID, Head, INK, LINE, MARGIN, NARROW, PLAIN, Pen, QUIET,
-    SMALL_STRONG, STRONG, color, label_color,
+    Area, Cell, Chart, ChartError, Drawing, GRID, Head, INK, LINE, MARGIN, NARROW, PLAIN, Pen,
+    QUIET, SMALL_STRONG, STRONG, color, label_color,
 };
 use crate::report::csv::{self, Csv};
 use crate::report::number;
@@ -229,11 +229,7 @@ impl HeatMap {
     }
 }
 
-impl Chart for HeatMap {
-    fn head(&self) -> &Head {
-        &self.head
-    }
-
+impl Drawing for HeatMap {
     fn size(&self) -> (i32, i32) {
         let width = self.width();
         let (grid, scale) = (self.grid.size().1, self.scale.size(&self.cells()).1);
@@ -245,6 +241,12 @@ impl Chart for HeatMap {
         self.grid.draw(&pen.at((MARGIN, top)), &self.scale)?;
         let foot = top + self.grid.size().1 + GAP;
         self.scale.draw(&pen.at((MARGIN, foot)), &self.cells())
+    }
+}
+
+impl Chart for HeatMap {
+    fn head(&self) -> &Head {
+        &self.head
     }
 
     fn csv(&self) -> Csv {

@@ -9,7 +9,8 @@ use plotters::style::RGBColor;
 use plotters::style::text_anchor::HPos;
 
 use super::{
-    Area, Cell, Chart, ChartError, GRID, Head, INK, LINE, MARGIN, PALETTE, PAPER, PLAIN, Pen, QUIET,
+    Area, Cell, Chart, ChartError, Drawing, GRID, Head, INK, LINE, MARGIN, PALETTE, PAPER, PLAIN,
+    Pen, QUIET,
 };
 use crate::report::csv::{self, Csv};
 use crate::report::number;
@@ -180,11 +181,7 @@ fn draw_point<DB: DrawingBackend>(
     if hollow { shape(POINT - 2, PAPER) } else { Ok(()) }
 }
 
-impl Chart for Lines {
-    fn head(&self) -> &Head {
-        &self.head
-    }
-
+impl Drawing for Lines {
     fn size(&self) -> (i32, i32) {
         let width = self.width();
         let plot = LINE + LINE / 2 + PLOT_HEIGHT + FOOT;
@@ -198,6 +195,12 @@ impl Chart for Lines {
             self.draw_line(pen, top, number)?;
         }
         self.draw_legend(pen, top + PLOT_HEIGHT + FOOT)
+    }
+}
+
+impl Chart for Lines {
+    fn head(&self) -> &Head {
+        &self.head
     }
 
     fn csv(&self) -> Csv {

@@ -17,7 +17,7 @@ use plotters::style::colors::colormaps::{ColorMap, ViridisRGB};
 
 use super::csv::Csv;
 use crate::stats::Rate;
-use pen::{Area, PLAIN, QUIET, SMALL_STRONG, STRONG, fonts};
+use pen::{SMALL_STRONG, fonts};
 
 pub mod amounts;
 pub mod bars;
@@ -28,16 +28,17 @@ pub mod multiples;
 mod pen;
 mod scale;
 
+pub(crate) use pen::{Area, PLAIN, QUIET, STRONG};
 pub use pen::{Head, Pen};
 
 /// Text and strong lines.
-const INK: RGBColor = RGBColor(0x20, 0x24, 0x2a);
+pub(crate) const INK: RGBColor = RGBColor(0x20, 0x24, 0x2a);
 /// Secondary text and hatching.
-const FAINT: RGBColor = RGBColor(0x5c, 0x64, 0x70);
+pub(crate) const FAINT: RGBColor = RGBColor(0x5c, 0x64, 0x70);
 /// Grid lines.
-const GRID: RGBColor = RGBColor(0xd4, 0xd8, 0xde);
+pub(crate) const GRID: RGBColor = RGBColor(0xd4, 0xd8, 0xde);
 /// The background.
-const PAPER: RGBColor = RGBColor(0xfe, 0xfe, 0xfe);
+pub(crate) const PAPER: RGBColor = RGBColor(0xfe, 0xfe, 0xfe);
 /// The colours that a page may exchange, by the names that its style sheet has for them.
 pub const THEME: [(&str, RGBColor); 4] =
     [("INK", INK), ("FAINT", FAINT), ("GRID", GRID), ("PAPER", PAPER)];
@@ -47,9 +48,9 @@ const BLACK: RGBColor = RGBColor(0, 0, 0);
 const WHITE: RGBColor = RGBColor(0xff, 0xff, 0xff);
 
 /// Distance of lines of text.
-const LINE: i32 = 20;
+pub(crate) const LINE: i32 = 20;
 /// Space around a chart.
-const MARGIN: i32 = 12;
+pub(crate) const MARGIN: i32 = 12;
 /// A bitmap's pixels for every pixel of the layout, so that it stays sharp in print.
 const BITMAP_SCALE: i32 = 2;
 
@@ -77,14 +78,18 @@ pub enum Cell {
     NotRun,
 }
 
-/// A kind of chart.
-pub trait Chart {
-    /// What stands above it.
-    fn head(&self) -> &Head;
+/// What can be drawn.
+pub trait Drawing {
     /// Width and height in pixels.
     fn size(&self) -> (i32, i32);
     /// Draws it, within its size.
     fn draw<DB: DrawingBackend>(&self, pen: &Pen<DB>) -> Result<(), ChartError>;
+}
+
+/// A kind of chart.
+pub trait Chart: Drawing {
+    /// What stands above it.
+    fn head(&self) -> &Head;
     /// What it shows, unrounded.
     fn csv(&self) -> Csv;
     /// The same for a narrow screen, where it is too wide for one.
@@ -100,8 +105,8 @@ pub trait Chart {
 /// this is still ten pixels high.
 const NARROW: i32 = 500;
 
-/// The chart as the text of an SVG file.
-pub fn svg(chart: &impl Chart) -> Result<String, ChartError> {
+/// The drawing as the text of an SVG file.
+pub fn svg(chart: &impl Drawing) -> Result<String, ChartError> {
     let mut text = String::new();
     let area = SVGBackend::with_string(&mut text, pixels(chart, 1)).into_drawing_area();
     paint(chart, area, 1)?;
@@ -109,19 +114,19 @@ pub fn svg(chart: &impl Chart) -> Result<String, ChartError> {
 }
 
 /// Writes the chart as a PNG file of twice its size.
-pub fn png(chart: &impl Chart, path: &Path) -> Result<(), ChartError> {
+pub fn png(chart: &impl Drawing, path: &Path) -> Result<(), ChartError> {
     let area = BitMapBackend::new(path, pixels(chart, BITMAP_SCALE)).into_drawing_area();
     paint(chart, area, BITMAP_SCALE)
 }
 
-fn pixels(chart: &impl Chart, scale: i32) -> (u32, u32) {
+fn pixels(chart: &impl Drawing, scale: i32) -> (u32, u32) {
     fonts();
     let (width, height) = chart.size();
     ((width * scale).cast_unsigned(), (height * scale).cast_unsigned())
 }
 
 fn paint<DB: DrawingBackend>(
-    chart: &impl Chart,
+    chart: &impl Drawing,
     area: DrawingArea<DB, Shift>,
     scale: i32,
 ) -> Result<(), ChartError> {
@@ -171,7 +176,7 @@ fn color(share: f64) -> RGBColor {
 }
 
 /// Black or white, whichever stands out more: the contrasts are equal at a luminance of 0.179.
-fn label_color(background: RGBColor) -> RGBColor {
+pub(crate) fn label_color(background: RGBColor) -> RGBColor {
     let linear = |channel: u8| {
         let value = f64::from(channel) / 255.0;
         if value <= 0.040_45 { value / 12.92 } else { ((value + 0.055) / 1.055).powf(2.4) }

@@ -5,7 +5,7 @@ use plotters::backend::DrawingBackend;
 use plotters::style::text_anchor::HPos;
 
 use super::heat_map::{Grid, Scale};
-use super::{Cell, Chart, ChartError, Head, LINE, MARGIN, NARROW, Pen, STRONG};
+use super::{Cell, Chart, ChartError, Drawing, Head, LINE, MARGIN, NARROW, Pen, STRONG};
 use crate::report::csv::{self, Csv};
 
 /// Heat maps side by side.
@@ -75,11 +75,7 @@ impl Multiples {
     }
 }
 
-impl Chart for Multiples {
-    fn head(&self) -> &Head {
-        &self.head
-    }
-
+impl Drawing for Multiples {
     fn size(&self) -> (i32, i32) {
         let width = self.width();
         let scale = self.scale.size(&self.cells()).1;
@@ -100,6 +96,12 @@ impl Chart for Multiples {
         }
         let foot = top + self.panels_area().1;
         self.scale.draw(&pen.at((MARGIN, foot)), &self.cells())
+    }
+}
+
+impl Chart for Multiples {
+    fn head(&self) -> &Head {
+        &self.head
     }
 
     fn csv(&self) -> Csv {

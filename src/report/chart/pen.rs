@@ -22,7 +22,7 @@ const SMALL: i32 = 15;
 const TITLE: i32 = 19;
 
 /// Registers the compiled-in font, once.
-pub(super) fn fonts() {
+pub(crate) fn fonts() {
     static ONCE: Once = Once::new();
     ONCE.call_once(|| {
         let fonts =
@@ -36,17 +36,17 @@ pub(super) fn fonts() {
 
 /// How a text looks.
 #[derive(Clone, Copy)]
-pub(super) struct Style {
+pub(crate) struct Style {
     size: i32,
     bold: bool,
     color: RGBColor,
 }
 
-pub(super) const PLAIN: Style = Style { size: TEXT, bold: false, color: INK };
-pub(super) const QUIET: Style = Style { size: SMALL, bold: false, color: FAINT };
-pub(super) const STRONG: Style = Style { size: TEXT, bold: true, color: INK };
+pub(crate) const PLAIN: Style = Style { size: TEXT, bold: false, color: INK };
+pub(crate) const QUIET: Style = Style { size: SMALL, bold: false, color: FAINT };
+pub(crate) const STRONG: Style = Style { size: TEXT, bold: true, color: INK };
 /// What compact cells show.
-pub(super) const SMALL_STRONG: Style = Style { size: SMALL, bold: true, color: INK };
+pub(crate) const SMALL_STRONG: Style = Style { size: SMALL, bold: true, color: INK };
 const HEAD: Style = Style { size: TITLE, bold: true, color: INK };
 
 impl Style {
@@ -55,24 +55,24 @@ impl Style {
         FontDesc::new(FontFamily::SansSerif, f64::from(self.size * scale), style)
     }
 
-    pub(super) fn of(self, color: RGBColor) -> Style {
+    pub(crate) fn of(self, color: RGBColor) -> Style {
         Style { color, ..self }
     }
 
     /// How wide a text is.
-    pub(super) fn width(self, text: &str) -> i32 {
+    pub(crate) fn width(self, text: &str) -> i32 {
         fonts();
         let size = self.font(1).box_size(text);
         let (width, _) = size.expect("the compiled-in font has been registered");
         width.cast_signed()
     }
 
-    pub(super) fn width_max(self, texts: &[String]) -> i32 {
+    pub(crate) fn width_max(self, texts: &[String]) -> i32 {
         texts.iter().map(|text| self.width(text)).max().unwrap_or(0)
     }
 
     /// Lines of at most `width`, broken between words.
-    pub(super) fn wrap(self, text: &str, width: i32) -> Vec<String> {
+    pub(crate) fn wrap(self, text: &str, width: i32) -> Vec<String> {
         let mut lines: Vec<String> = Vec::new();
         for word in text.split_whitespace() {
             match lines.last_mut() {
@@ -89,15 +89,15 @@ impl Style {
 
 /// A rectangle of the layout.
 #[derive(Clone, Copy)]
-pub(super) struct Area {
-    pub(super) x: i32,
-    pub(super) y: i32,
-    pub(super) width: i32,
-    pub(super) height: i32,
+pub(crate) struct Area {
+    pub(crate) x: i32,
+    pub(crate) y: i32,
+    pub(crate) width: i32,
+    pub(crate) height: i32,
 }
 
 impl Area {
-    pub(super) fn centre(self) -> (i32, i32) {
+    pub(crate) fn centre(self) -> (i32, i32) {
         (self.x + self.width / 2, self.y + self.height / 2)
     }
 }
@@ -111,18 +111,18 @@ pub struct Pen<DB: DrawingBackend> {
 
 impl<DB: DrawingBackend> Pen<DB> {
     /// A pen for an area, with so many of its pixels for each of the layout.
-    pub(super) fn new(area: DrawingArea<DB, Shift>, scale: i32) -> Pen<DB> {
+    pub(crate) fn new(area: DrawingArea<DB, Shift>, scale: i32) -> Pen<DB> {
         Pen { area, scale, origin: (0, 0) }
     }
 
     /// The same, with its zero at `origin`.
-    pub(super) fn at(&self, (x, y): (i32, i32)) -> Pen<DB> {
+    pub(crate) fn at(&self, (x, y): (i32, i32)) -> Pen<DB> {
         let (left, top) = self.origin;
         Pen { area: self.area.clone(), scale: self.scale, origin: (left + x, top + y) }
     }
 
     /// Ends the picture.
-    pub(super) fn present(&self) -> Result<(), ChartError> {
+    pub(crate) fn present(&self) -> Result<(), ChartError> {
         Ok(self.area.present()?)
     }
 
@@ -132,7 +132,7 @@ impl<DB: DrawingBackend> Pen<DB> {
     }
 
     /// A text whose point `at` lies at its left, centre or right, and at half its height.
-    pub(super) fn text(
+    pub(crate) fn text(
         &self,
         text: &str,
         at: (i32, i32),
@@ -147,7 +147,7 @@ impl<DB: DrawingBackend> Pen<DB> {
     }
 
     /// A text that is read upwards, centred on `at` and beginning there.
-    pub(super) fn text_upwards(
+    pub(crate) fn text_upwards(
         &self,
         text: &str,
         at: (i32, i32),
@@ -160,11 +160,11 @@ impl<DB: DrawingBackend> Pen<DB> {
         Ok(())
     }
 
-    pub(super) fn fill(&self, area: Area, color: RGBColor) -> Result<(), ChartError> {
+    pub(crate) fn fill(&self, area: Area, color: RGBColor) -> Result<(), ChartError> {
         self.rectangle(area, color.filled())
     }
 
-    pub(super) fn outline(&self, area: Area, color: RGBColor) -> Result<(), ChartError> {
+    pub(crate) fn outline(&self, area: Area, color: RGBColor) -> Result<(), ChartError> {
         self.rectangle(area, color.stroke_width(self.scale.cast_unsigned()))
     }
 
@@ -177,7 +177,7 @@ impl<DB: DrawingBackend> Pen<DB> {
         Ok(())
     }
 
-    pub(super) fn line(
+    pub(crate) fn line(
         &self,
         from: (i32, i32),
         to: (i32, i32),
@@ -190,7 +190,7 @@ impl<DB: DrawingBackend> Pen<DB> {
     }
 
     /// A line through several points, thick enough to be followed.
-    pub(super) fn path(&self, points: &[(i32, i32)], color: RGBColor) -> Result<(), ChartError> {
+    pub(crate) fn path(&self, points: &[(i32, i32)], color: RGBColor) -> Result<(), ChartError> {
         let style = color.stroke_width(2 * self.scale.cast_unsigned());
         let points: Vec<_> = points.iter().map(|&at| self.scaled(at)).collect();
         self.area.draw(&PathElement::new(points, style))?;
@@ -198,14 +198,14 @@ impl<DB: DrawingBackend> Pen<DB> {
     }
 
     /// A filled shape with these corners.
-    pub(super) fn polygon(&self, points: &[(i32, i32)], color: RGBColor) -> Result<(), ChartError> {
+    pub(crate) fn polygon(&self, points: &[(i32, i32)], color: RGBColor) -> Result<(), ChartError> {
         let points: Vec<_> = points.iter().map(|&at| self.scaled(at)).collect();
         self.area.draw(&Polygon::new(points, color.filled()))?;
         Ok(())
     }
 
     /// A dotted border, for what has not been run yet.
-    pub(super) fn dotted(&self, area: Area) -> Result<(), ChartError> {
+    pub(crate) fn dotted(&self, area: Area) -> Result<(), ChartError> {
         const DOT: i32 = 2;
         const STEP: usize = 6;
         let (right, foot) = (area.x + area.width - DOT, area.y + area.height - DOT);
@@ -222,7 +222,7 @@ impl<DB: DrawingBackend> Pen<DB> {
     }
 
     /// Rising lines, for what was not reached; falling ones, too, for what is impossible.
-    pub(super) fn hatch(&self, area: Area, crossed: bool) -> Result<(), ChartError> {
+    pub(crate) fn hatch(&self, area: Area, crossed: bool) -> Result<(), ChartError> {
         const STEP: i32 = 8;
         let Area { x, y, width, height } = area;
         for d in (STEP..width + height).step_by(STEP as usize) {
@@ -238,7 +238,7 @@ impl<DB: DrawingBackend> Pen<DB> {
     }
 
     /// The title and the lines below it, from the top; answers where they end.
-    pub(super) fn head(&self, head: &Head, width: i32) -> Result<i32, ChartError> {
+    pub(crate) fn head(&self, head: &Head, width: i32) -> Result<i32, ChartError> {
         let mut y = MARGIN + LINE / 2;
         for (line, style) in head.lines(width) {
             self.text(&line, (MARGIN, y), HPos::Left, style)?;
@@ -258,7 +258,7 @@ pub struct Head {
 }
 
 impl Head {
-    fn lines(&self, width: i32) -> Vec<(String, Style)> {
+    pub(crate) fn lines(&self, width: i32) -> Vec<(String, Style)> {
         let room = width - 2 * MARGIN;
         let title = HEAD.wrap(&self.title, room).into_iter();
         let subtitle = QUIET.wrap(&self.subtitle, room).into_iter();
@@ -266,7 +266,7 @@ impl Head {
         title.chain(subtitle.map(|line| (line, QUIET))).collect()
     }
 
-    pub(super) fn height(&self, width: i32) -> i32 {
+    pub(crate) fn height(&self, width: i32) -> i32 {
         let lines = i32::try_from(self.lines(width).len()).expect("titles are short");
         MARGIN + LINE * lines + 8
     }

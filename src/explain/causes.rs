@@ -1,0 +1,284 @@
+//! Which behaviours lead to which codes and error lines, and how often: counts of a fixed sweep, not
+//! opinions.
+//!
+//! The table is `causes.toml`. [`learn`] makes it: it plants every variant of every switch alone in
+//! scenarios that are sound without it, drawn from fixed seeds, and counts the runs with each code
+//! and each shape of their first error line. New switches and hazards get in by themselves:
+//!
+//! ```sh
+//! kvseam explain --learn 2000 --out src/explain/causes.toml
+//! ```
+
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::sync::LazyLock;
+
+use serde::{Deserialize, Serialize};
+
+use super::line::{Given, Line, Shape};
+use crate::behaviour::{Overrides, SWITCHES, SwitchInfo, VariantInfo};
+use crate::finding::{Code, Named, Severity};
+use crate::layout::Layout;
+use crate::rng::Stream;
+use crate::scenario::Scenario;
+use crate::scenario::generate::{Aim, generate};
+use crate::scenario::lint::{Objection, lint};
+use crate::witness::{Calls, KeptRefusal};
+use crate::world::{Registry, watch};
+
+/// The committed table.
+const TABLE: &str = include_str!("causes.toml");
+static COMMITTED: LazyLock<Table> =
+    LazyLock::new(|| toml::from_str(TABLE).expect("the committed table is one"));
+
+/// The counts of one sweep.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Table {
+    /// Scenarios in which each variant was planted.
+    pub scenarios: u64,
+    /// One entry for every variant but the defaults.
+    pub variant: Vec<Planted>,
+}
+
+/// What became of the scenarios with one variant.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Planted {
+    /// The switch.
+    pub switch: String,
+    /// Its variant.
+    pub variant: String,
+    /// Runs: scenarios that are valid with it.
+    pub runs: u64,
+    /// Runs with at least one finding of each defect.
+    pub codes: BTreeMap<Code, u64>,
+    /// The hazard file to run for each code, and under `any` for the others.
+    pub examples: BTreeMap<String, String>,
+    /// First error lines by their text and what is to be seen in their numbers.
+    pub lines: Vec<Shaped>,
+}
+
+/// Runs whose first error line is alike.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Shaped {
+    /// The code of the text.
+    pub code: Code,
+    /// Runs.
+    pub runs: u64,
+    /// What is to be seen in the numbers.
+    pub shape: Shape,
+}
+
+/// A behaviour that leads to a text or a code.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+pub struct Cause {
+    /// The switch.
+    pub switch: &'static str,
+    /// Its variant.
+    pub variant: &'static str,
+    /// Runs with exactly this: the text, and numbers that look so.
+    pub exact: u64,
+    /// Runs with this text.
+    pub alike: u64,
+    /// All runs with this variant.
+    pub runs: u64,
+    /// A scenario file that shows it.
+    pub example: Option<&'static str>,
+}
+
+/// The behaviours that lead to this text, those first that most often do with such numbers.
+pub fn of_line(code: Code, shape: &Shape) -> Vec<Cause> {
+    ranked(code, |planted| {
+        let lines = || planted.lines.iter().filter(|line| line.code == code);
+        let exact = lines().filter(|line| shape.fits(&line.shape)).map(|line| line.runs).sum();
+        (exact, lines().map(|line| line.runs).sum())
+    })
+}
+
+/// The behaviours that lead to a code, those first that most often do.
+pub fn of_code(code: Code) -> Vec<Cause> {
+    ranked(code, |planted| {
+        let runs = planted.codes.get(&code).copied().unwrap_or(0);
+        (runs, runs)
+    })
+}
+
+fn ranked(code: Code, counts: impl Fn(&Planted) -> (u64, u64)) -> Vec<Cause> {
+    let cause = |planted: &'static Planted| {
+        let (exact, alike) = counts(planted);
+        let examples = &planted.examples;
+        let example = examples.get(code.name()).or(examples.get(ANY));
+        Cause {
+            switch: &planted.switch,
+            variant: &planted.variant,
+            exact,
+            alike,
+            runs: planted.runs,
+            example: example.map(String::as_str),
+        }
+    };
+    let mut causes: Vec<Cause> =
+        COMMITTED.variant.iter().map(cause).filter(|cause| cause.alike > 0).collect();
+    causes.sort_by_key(|cause| {
+        (std::cmp::Reverse((cause.exact, cause.alike)), cause.switch, cause.variant)
+    });
+    causes
+}
+
+/// The example for codes that have none of their own.
+const ANY: &str = "any";
+
+/// Every variant but the defaults, in the order of the catalogue.
+pub fn variants() -> Vec<(&'static SwitchInfo, &'static VariantInfo)> {
+    let others = |switch: &'static SwitchInfo| {
+        switch.variants.iter().skip(1).map(move |variant| (switch, variant))
+    };
+    SWITCHES.iter().flat_map(others).collect()
+}
+
+/// Plants one variant in `scenarios` scenarios that are sound without it. `hazards` are files that may
+/// be named as examples, with what is in them.
+pub fn learn(
+    (switch, variant): (&'static SwitchInfo, &'static VariantInfo),
+    scenarios: u64,
+    hazards: &[(String, Scenario)],
+) -> Planted {
+    let known = Registry::default().names();
+    let mut planted = Planted {
+        switch: switch.name.to_owned(),
+        variant: variant.name.to_owned(),
+        runs: 0,
+        codes: BTreeMap::new(),
+        examples: examples(switch.name, variant.name, hazards),
+        lines: Vec::new(),
+    };
+    let mut lines: BTreeMap<(Code, Shape), u64> = BTreeMap::new();
+    for seed in 0..scenarios {
+        let mut scenario = generate(&mut Stream::new(seed, "causes"), &known, Aim::Sound);
+        scenario.behaviour = plant(scenario.behaviour, switch.name, variant.name);
+        let layout = &scenario.layout;
+        let layout = Layout::striped(layout.page_size, layout.ranks).expect("it is in bounds");
+        let mut calls = Calls::new(layout);
+        // Some variants forbid what was drawn, such as a buffer that is no whole number of pages.
+        let Ok(run) = watch(&scenario, Path::new(""), &mut calls) else { continue };
+        planted.runs += 1;
+        for (code, _) in run.findings.iter() {
+            if code.severity() == Severity::Defect {
+                *planted.codes.entry(code).or_default() += 1;
+            }
+        }
+        if let Some(key) = first_line(&calls) {
+            *lines.entry(key).or_default() += 1;
+        }
+    }
+    let shaped = lines.into_iter().map(|((code, shape), runs)| Shaped { code, runs, shape });
+    planted.lines = shaped.collect();
+    planted
+}
+
+/// These overrides with one variant more.
+fn plant(behaviour: Overrides, switch: &str, variant: &str) -> Overrides {
+    let mut table = toml::Table::try_from(behaviour).expect("overrides are a table");
+    table.insert(switch.to_owned(), variant.into());
+    table.try_into().expect("the catalogue has the variant")
+}
+
+/// Text and shape of the planner's first refusal.
+fn first_line(calls: &Calls) -> Option<(Code, Shape)> {
+    let refusal = calls.refusals.iter().find(|refusal| refusal.call.is_some())?;
+    let line = Line::read(&refusal.said).ok()?;
+    Some((line.code(), line.shape(&facts(calls, refusal)?)))
+}
+
+/// What its user knows of a refused request.
+pub fn facts(calls: &Calls, refusal: &KeptRefusal) -> Option<Given> {
+    let piece = calls.calls[refusal.call?].piece;
+    Some(Given {
+        page_size: Some(calls.layout().page().get()),
+        ranks: Some(calls.layout().ranks()),
+        prompt: Some(refusal.prompt.0),
+        prefix: Some(piece.decode_prefix_len.0),
+    })
+}
+
+/// For every code the hazard file with this variant that expects it and has the fewest other
+/// objections.
+fn examples(
+    switch: &str,
+    variant: &str,
+    hazards: &[(String, Scenario)],
+) -> BTreeMap<String, String> {
+    let mut best: BTreeMap<String, (usize, &String)> = BTreeMap::new();
+    for (file, scenario) in hazards {
+        let objections = lint(scenario);
+        let is_it =
+            |objection: &Objection| objection.switch == switch && objection.variant == variant;
+        let Some(expect) = scenario.expect.as_ref().filter(|_| objections.iter().any(is_it)) else {
+            continue;
+        };
+        let codes = expect.findings.keys().map(|code| code.name());
+        for code in codes.chain([ANY]) {
+            let candidate = (objections.len(), file);
+            let known = best.entry(code.to_owned()).or_insert(candidate);
+            *known = candidate.min(*known);
+        }
+    }
+    best.into_iter().map(|(code, (_, file))| (code, file.clone())).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_table_has_every_variant_of_the_catalogue() {
+        let listed: Vec<(&str, &str)> = COMMITTED
+            .variant
+            .iter()
+            .map(|planted| (planted.switch.as_str(), planted.variant.as_str()))
+            .collect();
+        let known: Vec<(&str, &str)> =
+            variants().iter().map(|(switch, variant)| (switch.name, variant.name)).collect();
+        assert_eq!(listed, known, "run: kvseam explain --learn 2000 --out src/explain/causes.toml");
+    }
+
+    #[test]
+    fn counts_do_not_exceed_the_runs_and_examples_exist() {
+        for planted in &COMMITTED.variant {
+            assert!(planted.runs <= COMMITTED.scenarios);
+            let lines: u64 = planted.lines.iter().map(|line| line.runs).sum();
+            assert!(planted.codes.values().all(|&runs| runs <= planted.runs));
+            assert!(lines <= planted.runs);
+            for file in planted.examples.values() {
+                assert!(Path::new(env!("CARGO_MANIFEST_DIR")).join(file).is_file(), "{file}");
+            }
+        }
+    }
+
+    #[test]
+    fn learning_is_repeatable_and_counts_what_was_planted() {
+        let floor = variants()
+            .into_iter()
+            .find(|(switch, variant)| {
+                (switch.name, variant.name) == ("decode_reservation", "floor")
+            })
+            .unwrap();
+        let planted = learn(floor, 40, &[]);
+        assert_eq!(planted, learn(floor, 40, &[]));
+        assert!(planted.codes[&Code::ReserveShort] > 0);
+        // Rounded down is short by one page at most, and by none where the tokens fill their pages.
+        let seen = |feature: &str, value: &str| {
+            let shape: Shape = toml::from_str::<BTreeMap<String, Shape>>(&format!(
+                "s = {{ {feature} = \"{value}\" }}"
+            ))
+            .unwrap()
+            .remove("s")
+            .unwrap();
+            planted.lines.iter().any(|line| shape.fits(&line.shape))
+        };
+        assert!(seen("list", "one_short"));
+        assert!(!seen("tail", "full"));
+    }
+}

@@ -1,0 +1,410 @@
+//! An error line of an engine: which text it is, its numbers, and what they say together with what
+//! is known of the request.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+use thiserror::Error;
+
+use crate::finding::Code;
+use crate::limits;
+
+/// An error line, read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Line {
+    /// The prefix does not end on a virtual page (both revisions).
+    Misaligned {
+        /// V.
+        virtual_page: i64,
+        /// S.
+        prefix: i64,
+    },
+    /// More tokens than the source pages hold, or fewer than none (checked).
+    Source {
+        /// n.
+        tokens: i64,
+        /// Source pages times P.
+        capacity: i64,
+    },
+    /// A rank needs more destination pages than there are (checked).
+    Shortage {
+        /// The rank's highest page ordinal and 1.
+        required: i64,
+        /// Length of the destination list.
+        provided: i64,
+        /// off.
+        offset: i64,
+        /// The rank.
+        rank: i64,
+    },
+    /// A page list is too short; the text does not say which (indexed).
+    Index {
+        /// The first index past the end.
+        index: i64,
+        /// The list's length.
+        size: i64,
+    },
+    /// Two peers cannot be connected, under this code.
+    Peers(Code),
+}
+
+/// The known texts, their numbers left open.
+const FORMS: &[(&str, Code)] = &[
+    (
+        "PD DCP transfer requires decode_prefix_len to align to the virtual DCP page size (V), got S",
+        Code::RefusedMisaligned,
+    ),
+    (
+        "num_kv_tokens must fit in the provided source pages, got tokens=n, capacity=c",
+        Code::RefusedSource,
+    ),
+    (
+        "Insufficient destination DCP pages: required=r, provided=p, src_page_offset=off, dcp_rank=k",
+        Code::RefusedShortfall,
+    ),
+    ("index i is out of bounds for axis 0 with size s", Code::RefusedIndex),
+    ("PD peers must use equal page sizes, got prefill=a, decode=b", Code::RefusedPageSize),
+    ("PD decode DCP requires an MLA or hybrid-MLA KV pool", Code::RefusedPool),
+    ("PD decode DCP currently requires prefill attention CP=1, got a", Code::RefusedPrefillCp),
+    ("Unsupported PD DCP topology: a -> b", Code::RefusedTopology),
+    ("PD peers must connect matching DCP ranks, got prefill=a, decode=b", Code::RefusedRank),
+    ("PD DCP source/destination KV geometry differs: src=a, dst=b", Code::RefusedGeometry),
+];
+
+/// The words by which a text is known.
+const MARKS: &[(&str, Code)] = &[
+    ("requires decode_prefix_len to align", Code::RefusedMisaligned),
+    ("num_kv_tokens must fit in the provided source pages", Code::RefusedSource),
+    ("Insufficient destination DCP pages", Code::RefusedShortfall),
+    ("is out of bounds for axis 0", Code::RefusedIndex),
+    ("PD peers must use equal page sizes", Code::RefusedPageSize),
+    ("PD decode DCP requires an MLA or hybrid-MLA KV pool", Code::RefusedPool),
+    ("PD decode DCP currently requires prefill attention CP=1", Code::RefusedPrefillCp),
+    ("Unsupported PD DCP topology", Code::RefusedTopology),
+    ("PD peers must connect matching DCP ranks", Code::RefusedRank),
+    ("PD DCP source/destination KV geometry differs", Code::RefusedGeometry),
+];
+
+/// Why a text is no error line that can be read, or its facts cannot be true of it.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+pub enum LineError {
+    /// No known text.
+    #[error("must be one of the known texts, got \"{text}\"\n{}", known())]
+    Unknown {
+        /// What was given.
+        text: String,
+    },
+    /// A known text whose numbers cannot be read.
+    #[error("must read \"{form}\" with numbers, got \"{text}\"")]
+    Numbers {
+        /// The known text.
+        form: &'static str,
+        /// What was given.
+        text: String,
+    },
+    /// A fact that contradicts the line.
+    #[error("{field}: must be {wanted}, got {got}")]
+    Contradiction {
+        /// The argument.
+        field: &'static str,
+        /// What the line asks for.
+        wanted: String,
+        /// What was given.
+        got: String,
+    },
+}
+
+fn known() -> String {
+    FORMS.iter().map(|(form, _)| format!("  {form}\n")).collect()
+}
+
+/// What is known of the request besides its line. All in tokens but the ranks.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Given {
+    /// P.
+    pub page_size: Option<u32>,
+    /// N.
+    pub ranks: Option<u32>,
+    /// L.
+    pub prompt: Option<u32>,
+    /// S; 0 where it is left out.
+    pub prefix: Option<u32>,
+}
+
+impl Given {
+    /// P·N, if both are known.
+    pub(super) fn virtual_page(&self) -> Option<i64> {
+        Some(i64::from(self.page_size?) * i64::from(self.ranks?))
+    }
+
+    pub(super) fn prefix(&self) -> i64 {
+        self.prefix.map_or(0, i64::from)
+    }
+
+    /// L − S, if the prompt is known.
+    pub(super) fn rest(&self) -> Option<i64> {
+        Some(i64::from(self.prompt?) - self.prefix())
+    }
+
+    /// Destination pages that the request needs from S on: ceil((L − S) / V).
+    pub(super) fn pages(&self) -> Option<i64> {
+        Some(ceil(self.rest()?.max(0), self.virtual_page()?))
+    }
+}
+
+/// The quotient rounded up; both must not be negative.
+pub(super) fn ceil(tokens: i64, page: i64) -> i64 {
+    (tokens + page - 1) / page
+}
+
+/// The number that follows `mark`.
+fn number(text: &str, mark: &str) -> Option<i64> {
+    let rest = text[text.find(mark)? + mark.len()..].trim_start();
+    let digits = rest
+        .char_indices()
+        .find(|&(at, letter)| !(letter.is_ascii_digit() || at == 0 && letter == '-'));
+    let number: i64 = rest[..digits.map_or(rest.len(), |(at, _)| at)].parse().ok()?;
+    (number.unsigned_abs() <= limits::LINE_NUMBER_MAX).then_some(number)
+}
+
+impl Line {
+    /// Reads a line, whatever stands before and behind the text.
+    pub fn read(text: &str) -> Result<Line, LineError> {
+        let known = MARKS.iter().find(|(mark, _)| text.contains(mark));
+        let Some(&(mark, code)) = known else {
+            return Err(LineError::Unknown { text: text.to_owned() });
+        };
+        let at = text.find(mark).expect("it contains the mark");
+        Line::numbers(text, &text[at..], code).ok_or_else(|| {
+            let form = FORMS.iter().find(|(_, other)| *other == code);
+            let (form, _) = form.expect("every mark has its form");
+            LineError::Numbers { form, text: text.to_owned() }
+        })
+    }
+
+    /// The numbers of the text of `code`, which begins `tail`.
+    fn numbers(text: &str, tail: &str, code: Code) -> Option<Line> {
+        let line = match code {
+            Code::RefusedMisaligned => {
+                let (virtual_page, prefix) = (number(tail, "(")?, number(tail, "got")?);
+                Line::Misaligned { virtual_page, prefix }
+            }
+            Code::RefusedSource => Line::Source {
+                tokens: number(tail, "tokens=")?,
+                capacity: number(tail, "capacity=")?,
+            },
+            Code::RefusedShortfall => Line::Shortage {
+                required: number(tail, "required=")?,
+                provided: number(tail, "provided=")?,
+                offset: number(tail, "src_page_offset=")?,
+                rank: number(tail, "dcp_rank=")?,
+            },
+            Code::RefusedIndex => {
+                let before = &text[..text.len() - tail.len()];
+                let index = &before[before.rfind("index ")?..];
+                Line::Index { index: number(index, "index ")?, size: number(tail, "size ")? }
+            }
+            other => Line::Peers(other),
+        };
+        line.is_possible().then_some(line)
+    }
+
+    /// Whether a planner can have said it.
+    fn is_possible(self) -> bool {
+        match self {
+            Line::Misaligned { virtual_page, prefix } => virtual_page > 1 && prefix > 0,
+            Line::Source { tokens, capacity } => capacity >= 0 && (tokens < 0 || tokens > capacity),
+            Line::Shortage { required, provided, offset, rank } => {
+                provided >= 0 && required > provided && offset >= 0 && rank >= 0
+            }
+            Line::Index { index, size } => size >= 0 && index >= size,
+            Line::Peers(_) => true,
+        }
+    }
+
+    /// The code of a finding with this text.
+    pub fn code(self) -> Code {
+        match self {
+            Line::Misaligned { .. } => Code::RefusedMisaligned,
+            Line::Source { .. } => Code::RefusedSource,
+            Line::Shortage { .. } => Code::RefusedShortfall,
+            Line::Index { .. } => Code::RefusedIndex,
+            Line::Peers(code) => code,
+        }
+    }
+
+    /// Refuses facts that cannot be true of this line.
+    pub fn check(self, given: &Given) -> Result<(), LineError> {
+        let contradiction = |field, wanted: String, got: i64| {
+            Err(LineError::Contradiction { field, wanted, got: got.to_string() })
+        };
+        match self {
+            Line::Misaligned { virtual_page, prefix } => {
+                if let Some(got) = given.virtual_page().filter(|&got| got != virtual_page) {
+                    return contradiction("page_size * dcp_size", virtual_page.to_string(), got);
+                }
+                match given.prefix.map(i64::from).filter(|&got| got != prefix) {
+                    Some(got) => contradiction("prefix", prefix.to_string(), got),
+                    None => Ok(()),
+                }
+            }
+            Line::Source { capacity, .. } => match given.page_size.map(i64::from) {
+                Some(page) if capacity % page != 0 => {
+                    contradiction("page_size", format!("a divisor of {capacity}"), page)
+                }
+                Some(_) | None => Ok(()),
+            },
+            Line::Shortage { rank, .. } => match given.ranks.map(i64::from) {
+                Some(ranks) if rank >= ranks => {
+                    contradiction("dcp_size", format!("above dcp_rank {rank}"), ranks)
+                }
+                Some(_) | None => Ok(()),
+            },
+            Line::Index { .. } | Line::Peers(_) => Ok(()),
+        }
+    }
+
+    /// What is to be seen in the numbers, as far as the facts go.
+    pub fn shape(self, given: &Given) -> Shape {
+        let mut shape = Shape::default();
+        match self {
+            Line::Misaligned { virtual_page, prefix } => {
+                let page = given.page_size.map(i64::from);
+                let page = page.or(given.ranks.map(|ranks| virtual_page / i64::from(ranks)));
+                if let Some(page) = page.filter(|&page| page > 0) {
+                    shape.set(
+                        "prefix",
+                        if prefix % page == 0 { "whole_pages" } else { "inside_page" },
+                    );
+                }
+            }
+            Line::Source { tokens, capacity } => {
+                let tokens = match tokens {
+                    ..0 => "negative",
+                    more if more == capacity + 1 => "one_more",
+                    _ => "more",
+                };
+                shape.set("tokens", tokens);
+            }
+            Line::Shortage { required, provided, offset, .. } => {
+                shape.set("piece", if offset == 0 { "first" } else { "later" });
+                shape.list(given, required, provided);
+            }
+            Line::Index { index, size } => shape.list(given, index + 1, size),
+            Line::Peers(_) => {}
+        }
+        shape
+    }
+}
+
+/// What is to be seen in a line's numbers: features with their values.
+#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct Shape(BTreeMap<String, String>);
+
+impl Shape {
+    fn set(&mut self, feature: &str, value: &str) {
+        self.0.insert(feature.to_owned(), value.to_owned());
+    }
+
+    /// A list of `provided` pages of which `required` were needed.
+    fn list(&mut self, given: &Given, required: i64, provided: i64) {
+        self.set("provided", if provided == 0 { "none" } else { "some" });
+        self.set("gap", if required == provided + 1 { "one" } else { "more" });
+        let (Some(pages), Some(rest)) = (given.pages(), given.rest()) else { return };
+        let list = match provided - pages {
+            ..-1 => "short",
+            -1 => "one_short",
+            0 => "right",
+            1.. => "over",
+        };
+        self.set("list", list);
+        self.set("need", if required <= pages { "within" } else { "beyond" });
+        let is_full = given.virtual_page().is_some_and(|page| rest % page == 0);
+        self.set("tail", if is_full { "full" } else { "partial" });
+    }
+
+    /// Whether nothing that `self` knows is different in `other`.
+    pub(super) fn fits(&self, other: &Shape) -> bool {
+        self.0.iter().all(|(feature, value)| other.0.get(feature) == Some(value))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SHORTAGE: &str = "Insufficient destination DCP pages: required=5, provided=4, \
+                            src_page_offset=2, dcp_rank=3";
+
+    #[test]
+    fn every_known_text_is_read_with_what_stands_around_it() {
+        let cases = [
+            (
+                "PD DCP transfer requires decode_prefix_len to align to the virtual DCP page size \
+                 (256), got 320",
+                Line::Misaligned { virtual_page: 256, prefix: 320 },
+            ),
+            (
+                "num_kv_tokens must fit in the provided source pages, got tokens=-28, capacity=0",
+                Line::Source { tokens: -28, capacity: 0 },
+            ),
+            (SHORTAGE, Line::Shortage { required: 5, provided: 4, offset: 2, rank: 3 }),
+            ("index 4 is out of bounds for axis 0 with size 3", Line::Index { index: 4, size: 3 }),
+            ("Unsupported PD DCP topology: 2 -> 4", Line::Peers(Code::RefusedTopology)),
+        ];
+        for (text, line) in cases {
+            assert_eq!(Line::read(text), Ok(line));
+            let logged = format!("[rank 9] index 7 ValueError: {text}. (request 12, size 99)");
+            assert_eq!(Line::read(&logged), Ok(line), "{logged}");
+        }
+        for (form, code) in FORMS {
+            assert!(MARKS.iter().any(|(mark, other)| form.contains(mark) && other == code));
+        }
+    }
+
+    #[test]
+    fn unknown_texts_are_refused_with_the_known_ones_and_impossible_numbers_too() {
+        let error = Line::read("CUDA error: an illegal memory access").unwrap_err().to_string();
+        assert!(FORMS.iter().all(|(form, _)| error.contains(form)), "{error}");
+        for text in [
+            "Insufficient destination DCP pages: required=",
+            "Insufficient destination DCP pages: required=4, provided=4, src_page_offset=2, dcp_rank=3",
+            "index 2 is out of bounds for axis 0 with size 3",
+            "num_kv_tokens must fit in the provided source pages, got tokens=3, capacity=4",
+            "index 9223372036854775807 is out of bounds for axis 0 with size 3",
+        ] {
+            assert!(matches!(Line::read(text), Err(LineError::Numbers { .. })), "{text}");
+        }
+    }
+
+    #[test]
+    fn facts_that_contradict_the_line_are_refused() {
+        let given = |page_size, ranks| Given {
+            page_size: Some(page_size),
+            ranks: Some(ranks),
+            ..Given::default()
+        };
+        let line = Line::read(SHORTAGE).unwrap();
+        assert_eq!(line.check(&given(4, 4)), Ok(()));
+        let error = line.check(&given(4, 3)).unwrap_err().to_string();
+        assert_eq!(error, "dcp_size: must be above dcp_rank 3, got 3");
+        let line = Line::Misaligned { virtual_page: 256, prefix: 320 };
+        let error = line.check(&given(64, 8)).unwrap_err().to_string();
+        assert_eq!(error, "page_size * dcp_size: must be 256, got 512");
+    }
+
+    #[test]
+    fn more_facts_make_a_shape_that_the_smaller_one_fits() {
+        // P = 4, N = 4: 72 tokens need 5 pages of 16, the last of them partly.
+        let line = Line::read(SHORTAGE).unwrap();
+        let given = Given { page_size: Some(4), ranks: Some(4), prompt: Some(72), prefix: None };
+        let (bare, whole) = (line.shape(&Given::default()), line.shape(&given));
+        assert!(bare.fits(&whole) && !whole.fits(&bare));
+        let value = |feature: &str| whole.0[feature].as_str();
+        assert_eq!(
+            ["list", "need", "tail", "gap", "provided", "piece"].map(value),
+            ["one_short", "within", "partial", "one", "some", "later"]
+        );
+    }
+}

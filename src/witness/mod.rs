@@ -1,0 +1,56 @@
+//! Witnesses: observers that keep what they see of one run, for people to look at.
+//!
+//! [`Calls`] keeps the planner calls with what became of them, [`Pools`] who held how many pages
+//! when, [`Trace`] writes a line for every fact. None of them judges: what is wrong is what the
+//! oracle has found, and what a row holds is what the memory says.
+
+mod calls;
+mod pools;
+mod trace;
+
+use std::collections::BTreeMap;
+
+use crate::finding::Code;
+use crate::oracle::fact::Fact;
+use crate::units::Tick;
+use crate::world::Observer;
+use crate::world::observer::{Call, Seen};
+
+pub use calls::{Calls, Fate, KeptCall, KeptRefusal, Placed};
+pub use pools::{Counts, Pools};
+pub use trace::Trace;
+
+/// Several observers of one run.
+pub struct All<'a>(pub Vec<&'a mut dyn Observer>);
+
+impl Observer for All<'_> {
+    fn told(&mut self, seen: &Seen<'_>) {
+        for observer in &mut self.0 {
+            observer.told(seen);
+        }
+    }
+
+    fn planned(&mut self, tick: Tick, call: &Call<'_>) {
+        for observer in &mut self.0 {
+            observer.planned(tick, call);
+        }
+    }
+}
+
+/// The codes found since `told` was last brought up to date, with how many of each.
+fn newly_found(told: &mut BTreeMap<Code, u64>, seen: &Seen<'_>) -> Vec<(Code, u64)> {
+    let mut new = Vec::new();
+    for (code, kept) in seen.findings.iter() {
+        let known = told.entry(code).or_default();
+        if kept.count > *known {
+            new.push((code, kept.count - *known));
+            *known = kept.count;
+        }
+    }
+    new
+}
+
+/// Whether a fact is the books of a server, which repeat what moves have told.
+fn is_books(fact: &Fact<'_>) -> bool {
+    matches!(fact, Fact::Books { .. })
+}

@@ -1,0 +1,51 @@
+//! An *observer* looks on while a scenario runs: it is shown every fact and every planner call, and
+//! changes nothing.
+
+use crate::finding::{Code, Findings};
+use crate::oracle::fact::Fact;
+use crate::planner::Piece;
+use crate::pool::memory::Memory;
+use crate::units::{PageId, Rank, RequestId, Tick};
+
+/// Somebody who looks on.
+pub trait Observer {
+    /// Something happened, and the oracle has judged it.
+    fn told(&mut self, _seen: &Seen<'_>) {}
+
+    /// The planner was asked for every rank. The copies and the refusal that follow are facts of
+    /// their own.
+    fn planned(&mut self, _tick: Tick, _call: &Call<'_>) {}
+}
+
+/// A fact with what is known at that moment.
+#[derive(Clone, Copy)]
+pub struct Seen<'a> {
+    /// When.
+    pub tick: Tick,
+    /// What happened.
+    pub fact: &'a Fact<'a>,
+    /// Rows of the fact's server by rank, before what the fact announces is written; empty where the
+    /// fact has no server.
+    pub memory: &'a [Memory],
+    /// All that the oracle has found, this fact's included.
+    pub findings: &'a Findings,
+}
+
+/// One piece, as the planner was asked to lay it out on every rank.
+#[derive(Clone, Copy, Debug)]
+pub struct Call<'a> {
+    /// Whose.
+    pub request: RequestId,
+    /// Which transfer of that request, from 0.
+    pub attempt: u32,
+    /// Which piece of the transfer, from 0.
+    pub number: u32,
+    /// off, S and n.
+    pub piece: Piece,
+    /// The piece's source pages.
+    pub source_pages: &'a [PageId],
+    /// The destination pages that the planner was given.
+    pub target_pages: &'a [PageId],
+    /// The code and the ranks that refused, if any did.
+    pub refused: Option<(Code, &'a [Rank])>,
+}
