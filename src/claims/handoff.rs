@@ -3,6 +3,7 @@
 
 use std::collections::BTreeSet;
 
+use super::sizes;
 use crate::behaviour::{ReleaseOnAbort, TransferCompletion};
 use crate::scenario::generate::Choices;
 use crate::units::Rank;
@@ -38,7 +39,8 @@ pub fn ends_once_whatever_it_is_told(choices: &mut impl Choices) {
     if choices.chance(7, 8) {
         told.tell(Fact::Reserved);
     }
-    for _ in 0..choices.within(1..=FACTS) {
+    let facts = choices.within(1..=FACTS);
+    for _ in 0..facts {
         let part = told.part(choices.within(0..=pieces - 1), choices.within(0..=ranks - 1));
         told.tell(match choices.below(16) {
             0..=5 => Fact::PartLanded(part),
@@ -50,6 +52,7 @@ pub fn ends_once_whatever_it_is_told(choices: &mut impl Choices) {
         });
     }
     told.wind_up();
+    sizes::tell("operations", facts.into());
 }
 
 impl Told {

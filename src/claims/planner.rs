@@ -1,6 +1,7 @@
 //! Planner: long form, compact form and constant-time check agree with a definition token by token,
 //! for both revisions, errors included.
 
+use super::sizes;
 use crate::layout::Layout;
 use crate::planner::{Checked, Indexed, IndexedList, Piece, PlanInput, Planner, Refusal, RowPairs};
 use crate::scenario::generate::Choices;
@@ -198,6 +199,7 @@ pub fn plans_as_defined(choices: &mut impl Choices) {
             assert_eq!(runs.map(|runs| runs.expand()), Some(draft), "compact draft: {call:?}");
         }
     }
+    sizes::tell("tokens", every.len() as u64);
 }
 
 /// Whether `planner` plans; in every form it must refuse as defined.

@@ -1,9 +1,15 @@
 //! Every claim on random streams, and on bytes near what is valid.
 
+use std::path::Path;
+
+use super::features::features;
+use super::sizes::Sizes;
 use super::*;
 use crate::minimize::import::Target;
 use crate::rng::Stream;
-use crate::scenario::generate::Choices;
+use crate::scenario::generate::{Aim, Choices, draw, generate};
+use crate::scenario::lint::lint;
+use crate::world::{self, Registry};
 
 const CASES: u64 = 3_000;
 
@@ -75,4 +81,23 @@ fn texts_with_a_few_bytes_changed_never_panic() {
             claim(&bytes);
         }
     }
+}
+
+/// Draws whose sizes and features are counted.
+const DRAWS: u64 = 2_000;
+
+#[test]
+fn sound_scenarios_are_large_enough_and_have_everything_in_a_twentieth_of_them() {
+    let registry = Registry::default();
+    let known = registry.names();
+    let mut sizes = Sizes::default();
+    for seed in 0..DRAWS {
+        let drawn = draw(&mut Stream::new(seed, "features"), &known, Aim::Sound);
+        let scenario = generate(&mut Stream::new(seed, "features"), &known, Aim::Sound);
+        let run = world::run_with(&scenario, Path::new(""), &registry).unwrap();
+        let mut names = features(&scenario, &run);
+        names.extend(lint(&drawn).is_empty().then(|| "sound as drawn".to_owned()));
+        sizes.add(&scenarios::of(&scenario, &run), names);
+    }
+    eprintln!("{sizes}");
 }

@@ -37,26 +37,51 @@ const CHUNKS_MAX: u32 = 8;
 /// Durations of steps, copies and messages, in ticks: close together, so that they overlap.
 const DURATIONS: &[u64] = &[10, 1, 0, 3, 30, 100, 1_000];
 
+/// Variants that differ from the default and that no scenario makes unsound.
+pub const HARMLESS: [(&str, &str); 10] = [
+    ("decode_match_unit", "physical_page"),
+    ("decode_match_unit", "token"),
+    ("chunk_cut", "exact_budget"),
+    ("early_send", "settled_cut"),
+    ("early_send", "settled_skipped"),
+    ("refused_request", "served_again"),
+    ("retraction", "send_again"),
+    ("packing", "none"),
+    ("send_split", "no"),
+    ("planner", "indexed"),
+];
+
 /// What a scenario is drawn for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Aim {
     /// Any behaviour, sound or not.
     Any,
-    /// Any behaviour, and then switch after switch to which the lint objects is set back, until it
-    /// has no objection left: what remains can have no defect, or the lint is wrong.
+    /// One half of the time what is sound as it is; else any behaviour, and then switch after switch
+    /// to which the lint objects is set back, until it has no objection left: what remains can have
+    /// no defect, or the lint is wrong.
     Sound,
 }
 
 /// Draws a valid scenario that names policies of `known`.
 pub fn generate(choices: &mut impl Choices, known: &KnownPolicies, aim: Aim) -> Scenario {
+    let mut scenario = draw(choices, known, aim);
+    match aim {
+        Aim::Any => {}
+        Aim::Sound => repair(choices, &mut scenario),
+    }
+    scenario
+}
+
+/// Draws a valid scenario that is not repaired yet.
+pub fn draw(choices: &mut impl Choices, known: &KnownPolicies, aim: Aim) -> Scenario {
     let layout = LayoutConfig { page_size: *choices.pick(PAGE_SIZES), ranks: *choices.pick(RANKS) };
-    let profile = match choices.chance(1, 2) {
-        true => *choices.pick(Profile::ALL),
-        false => Profile::Sound,
+    let (profile, behaviour) = match aim == Aim::Sound && choices.chance(1, 2) {
+        true => (Profile::Sound, harmless(choices)),
+        false => (profile(choices, aim), overrides(choices, aim)),
     };
-    let behaviour = overrides(choices, aim);
     let behaviours = behaviour.over(profile.behaviours());
-    let (workload, demand) = demand::draw(choices, layout);
+    let is_crowded = choices.chance(1, 4);
+    let (workload, demand) = demand::draw(choices, layout, is_crowded);
     let mut scenario = Scenario {
         version: VERSION,
         title: "generated".to_owned(),
@@ -64,7 +89,7 @@ pub fn generate(choices: &mut impl Choices, known: &KnownPolicies, aim: Aim) -> 
         profile,
         layout,
         prefill: prefill(choices, known, layout, behaviours, &demand),
-        decode: decode(choices, known, layout, &demand),
+        decode: decode(choices, known, layout, &demand, is_crowded),
         link: link(choices, layout, behaviours, &demand),
         pairing: pairing(choices, layout),
         behaviour,
@@ -75,11 +100,30 @@ pub fn generate(choices: &mut impl Choices, known: &KnownPolicies, aim: Aim) -> 
     if profile.forbids_striped_decode_cache() && layout.ranks > 1 {
         scenario.decode.cache = NO_CACHE.to_owned();
     }
-    match aim {
-        Aim::Any => {}
-        Aim::Sound => repair(choices, &mut scenario),
-    }
     scenario
+}
+
+fn profile(choices: &mut impl Choices, aim: Aim) -> Profile {
+    let out_of_4 = match aim {
+        Aim::Any => 2,
+        Aim::Sound => 3,
+    };
+    match choices.chance(out_of_4, 4) {
+        true => *choices.pick(Profile::ALL),
+        false => Profile::Sound,
+    }
+}
+
+/// Some of the variants that do no harm in any scenario.
+fn harmless(choices: &mut impl Choices) -> Overrides {
+    let weight = *choices.pick(&[1, 0, 2, 3]);
+    let mut pick = |switch: &SwitchInfo| {
+        let is_harmless = |at: &usize| HARMLESS.contains(&(switch.name, switch.variants[*at].name));
+        let variants: Vec<usize> = (1..switch.variants.len()).filter(is_harmless).collect();
+        let is_unusual = !variants.is_empty() && choices.chance(weight, 4);
+        is_unusual.then(|| *choices.pick(&variants))
+    };
+    Overrides::draw(&mut pick)
 }
 
 /// Switches that differ from the profile: none, a few or most. What is repaired afterwards can be
@@ -165,9 +209,13 @@ fn decode(
     known: &KnownPolicies,
     layout: LayoutConfig,
     demand: &[Demand],
+    is_crowded: bool,
 ) -> DecodeConfig {
     let virtual_page = layout.virtual_page();
-    let reserved_tokens = *choices.pick(&[0, 1, layout.page_size, 0, virtual_page, 512]);
+    let reserved_tokens = match is_crowded {
+        true => 0,
+        false => *choices.pick(&[0, 1, layout.page_size, 0, virtual_page, 512]),
+    };
     let pages = |one: &Demand| {
         let at_start = one.prompt.next_multiple_of(virtual_page) + reserved_tokens;
         at_start.max(one.stored()).div_ceil(virtual_page)
@@ -176,7 +224,10 @@ fn decode(
     let cache = name(choices, known.caches.iter().rev());
     DecodeConfig {
         workers: workers(choices),
-        pages: pool_pages(choices, &needs),
+        pages: match is_crowded {
+            true => crowded_pages(choices, &needs),
+            false => pool_pages(choices, &needs),
+        },
         eviction: eviction(choices, known, &cache),
         cache,
         free_order: name(choices, known.free_orders.iter()),
@@ -196,11 +247,17 @@ fn pool_pages(choices: &mut impl Choices, needs: &[u32]) -> u32 {
     match choices.below(16) {
         0 | 1 => largest,
         2 | 3 => largest + 1,
-        4..=7 => largest + choices.within(0..=largest),
+        4..=7 => crowded_pages(choices, needs),
         8..=10 => choices.within(largest..=roomy),
         11..=14 => roomy + choices.within(0..=4),
         _ => largest.saturating_sub(1).max(1),
     }
+}
+
+/// Pages that the largest request fits into, and hardly a second one of its size.
+fn crowded_pages(choices: &mut impl Choices, needs: &[u32]) -> u32 {
+    let largest = needs.iter().copied().max().unwrap_or(1);
+    largest + choices.within(0..=largest)
 }
 
 fn link(
@@ -235,7 +292,7 @@ fn link(
 /// Peers that agree, and seldom one difference.
 fn pairing(choices: &mut impl Choices, layout: LayoutConfig) -> PairingConfig {
     let mut pairing = PairingConfig::default();
-    if choices.chance(1, 24) {
+    if choices.chance(1, 14) {
         match choices.below(6) {
             0 => pairing.prefill_page_size = Some(layout.page_size + 1),
             1 => pairing.prefill_attention_cp = 2,
@@ -263,12 +320,17 @@ fn faults(choices: &mut impl Choices, requests: usize) -> Vec<Fault> {
         Moment::Start,
     ];
     let weight = *choices.pick(&[0, 1, 0, 4, 7]);
+    let favourite = *choices.pick(MOMENTS);
     let mut faults = Vec::new();
     for request in (0..requests as u32).map(RequestId) {
         while faults.len() < 2 * requests && choices.chance(weight, 8) {
             let scale = *choices.pick(&[7, 1, 60, 600, 20_000]);
             let after = Tick(choices.below(scale));
-            faults.push(Fault::Abort { request, after, when: *choices.pick(MOMENTS) });
+            let when = match choices.chance(1, 2) {
+                true => favourite,
+                false => *choices.pick(MOMENTS),
+            };
+            faults.push(Fault::Abort { request, after, when });
             if !choices.chance(1, 4) {
                 break;
             }

@@ -10,7 +10,7 @@ use crate::units::{Tick, Tokens};
 /// Requests of one scenario.
 const REQUESTS_MAX: u32 = 24;
 /// Tokens of a prompt in virtual pages; a small page still gets [`TOKENS_MIN`].
-const VIRTUAL_PAGES_MAX: u32 = 8;
+const VIRTUAL_PAGES_MAX: u32 = 12;
 /// The least bound of a prompt's length.
 const TOKENS_MIN: u32 = 24;
 /// Output tokens of a request: each takes a step.
@@ -55,21 +55,29 @@ struct Habits {
     bursts: u64,
 }
 
-/// Draws a workload, and says what each of its requests asks for at most.
+/// Draws a workload, and says what each of its requests asks for at most. A crowded one has long
+/// outputs of requests that come close together.
 pub(super) fn draw(
     choices: &mut impl Choices,
     layout: LayoutConfig,
+    is_crowded: bool,
 ) -> (WorkloadConfig, Vec<Demand>) {
     let virtual_page = layout.virtual_page();
     let pages = choices.within(1..=VIRTUAL_PAGES_MAX);
     let habits = Habits {
         layout,
         longest: (virtual_page * pages).max(TOKENS_MIN),
-        output: *choices.pick(&[4, 1, virtual_page.clamp(2, OUTPUT_MAX), OUTPUT_MAX]),
-        sharing: *choices.pick(&[4, 0, 7, 2]),
+        output: match is_crowded {
+            true => *choices.pick(&[OUTPUT_MAX, virtual_page.clamp(8, OUTPUT_MAX)]),
+            false => *choices.pick(&[4, 1, virtual_page.clamp(2, OUTPUT_MAX), OUTPUT_MAX]),
+        },
+        sharing: *choices.pick(&[4, 0, 7, 6]),
         namespaces: *choices.pick(&[1, 1, 2]),
         priorities: *choices.pick(&[1, 3]),
-        gap: *choices.pick(&[10, 0, 100, 1_000, 20_000]),
+        gap: match is_crowded {
+            true => *choices.pick(&[10, 0, 100]),
+            false => *choices.pick(&[10, 0, 100, 1_000, 20_000, 20_000]),
+        },
         bursts: *choices.pick(&[2, 0, 6]),
     };
     let count = match choices.below(4) {
