@@ -51,6 +51,17 @@ pub const HARMLESS: [(&str, &str); 10] = [
     ("planner", "indexed"),
 ];
 
+/// Moments from which aborts count.
+pub(crate) const MOMENTS: [Moment; 7] = [
+    Moment::Copying,
+    Moment::Reserved,
+    Moment::Prefilling,
+    Moment::Running,
+    Moment::Arrived,
+    Moment::Retracted,
+    Moment::Start,
+];
+
 /// What a scenario is drawn for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Aim {
@@ -80,7 +91,7 @@ pub fn draw(choices: &mut impl Choices, known: &KnownPolicies, aim: Aim) -> Scen
         false => (profile(choices, aim), overrides(choices, aim)),
     };
     let behaviours = behaviour.over(profile.behaviours());
-    let is_crowded = choices.chance(1, 4);
+    let is_crowded = choices.chance(2, 7);
     let (workload, demand) = demand::draw(choices, layout, is_crowded);
     let mut scenario = Scenario {
         version: VERSION,
@@ -94,7 +105,7 @@ pub fn draw(choices: &mut impl Choices, known: &KnownPolicies, aim: Aim) -> Scen
         pairing: pairing(choices, layout),
         behaviour,
         workload,
-        faults: faults(choices, demand.len()),
+        faults: faults(choices, demand.len(), is_crowded),
         expect: None,
     };
     if profile.forbids_striped_decode_cache() && layout.ranks > 1 {
@@ -116,7 +127,7 @@ fn profile(choices: &mut impl Choices, aim: Aim) -> Profile {
 
 /// Some of the variants that do no harm in any scenario.
 fn harmless(choices: &mut impl Choices) -> Overrides {
-    let weight = *choices.pick(&[1, 0, 2, 3]);
+    let weight = *choices.pick(&[2, 0, 3, 4]);
     let mut pick = |switch: &SwitchInfo| {
         let is_harmless = |at: &usize| HARMLESS.contains(&(switch.name, switch.variants[*at].name));
         let variants: Vec<usize> = (1..switch.variants.len()).filter(is_harmless).collect();
@@ -142,7 +153,7 @@ fn overrides(choices: &mut impl Choices, aim: Aim) -> Overrides {
 }
 
 /// Sets switches back, one that the lint objects to after the other, until it has no objection.
-fn repair(choices: &mut impl Choices, scenario: &mut Scenario) {
+pub fn repair(choices: &mut impl Choices, scenario: &mut Scenario) {
     loop {
         let objections = lint(scenario);
         if objections.is_empty() {
@@ -221,7 +232,9 @@ fn decode(
         at_start.max(one.stored()).div_ceil(virtual_page)
     };
     let needs: Vec<u32> = demand.iter().map(pages).collect();
-    let cache = name(choices, known.caches.iter().rev());
+    let may_be_none = choices.chance(1, 2);
+    let caches = known.caches.iter().rev().filter(|&name| may_be_none || name != NO_CACHE);
+    let cache = name(choices, caches);
     DecodeConfig {
         workers: workers(choices),
         pages: match is_crowded {
@@ -241,23 +254,26 @@ fn decode(
 /// Pages of a pool by what each request needs at its largest: just enough for the largest one, a
 /// little more, enough for all, or, seldom, one too few.
 fn pool_pages(choices: &mut impl Choices, needs: &[u32]) -> u32 {
-    let largest = needs.iter().copied().max().unwrap_or(1);
+    let largest = largest(needs);
     let all: u32 = needs.iter().sum();
     let roomy = all.min(ROOMY_PAGES).max(largest);
     match choices.below(16) {
-        0 | 1 => largest,
-        2 | 3 => largest + 1,
-        4..=7 => crowded_pages(choices, needs),
-        8..=10 => choices.within(largest..=roomy),
-        11..=14 => roomy + choices.within(0..=4),
+        0 | 1 => largest + choices.within(0..=1),
+        2..=4 => largest + choices.within(0..=largest),
+        5..=8 => choices.within(largest..=roomy),
+        9..=14 => roomy + choices.within(0..=4),
         _ => largest.saturating_sub(1).max(1),
     }
 }
 
-/// Pages that the largest request fits into, and hardly a second one of its size.
+/// Pages that the largest request fits into, and hardly a second one.
 fn crowded_pages(choices: &mut impl Choices, needs: &[u32]) -> u32 {
-    let largest = needs.iter().copied().max().unwrap_or(1);
-    largest + choices.within(0..=largest)
+    let largest = largest(needs);
+    largest + choices.within(0..=largest / 2)
+}
+
+fn largest(needs: &[u32]) -> u32 {
+    needs.iter().copied().max().unwrap_or(1)
 }
 
 fn link(
@@ -308,19 +324,15 @@ fn pairing(choices: &mut impl Choices, layout: LayoutConfig) -> PairingConfig {
     pairing
 }
 
-/// Aborts at any moment: of none, some or nearly all requests, now and then of one twice.
-fn faults(choices: &mut impl Choices, requests: usize) -> Vec<Fault> {
-    const MOMENTS: &[Moment] = &[
-        Moment::Copying,
-        Moment::Reserved,
-        Moment::Prefilling,
-        Moment::Running,
-        Moment::Arrived,
-        Moment::Retracted,
-        Moment::Start,
-    ];
-    let weight = *choices.pick(&[0, 1, 0, 4, 7]);
-    let favourite = *choices.pick(MOMENTS);
+/// Aborts at any moment: of none, some or nearly all requests, now and then of one twice. Every other
+/// one is at one moment, which in a crowd is mostly one that needs a crowd.
+fn faults(choices: &mut impl Choices, requests: usize, is_crowded: bool) -> Vec<Fault> {
+    let (weights, favourites): (&[u64], _) = match is_crowded {
+        true => (&[4, 0, 7], &[Moment::Retracted, Moment::Running, Moment::Retracted][..]),
+        false => (&[0, 1, 0, 4, 7], &MOMENTS),
+    };
+    let weight = *choices.pick(weights);
+    let favourite = *choices.pick(favourites);
     let mut faults = Vec::new();
     for request in (0..requests as u32).map(RequestId) {
         while faults.len() < 2 * requests && choices.chance(weight, 8) {
@@ -328,7 +340,7 @@ fn faults(choices: &mut impl Choices, requests: usize) -> Vec<Fault> {
             let after = Tick(choices.below(scale));
             let when = match choices.chance(1, 2) {
                 true => favourite,
-                false => *choices.pick(MOMENTS),
+                false => *choices.pick(&MOMENTS),
             };
             faults.push(Fault::Abort { request, after, when });
             if !choices.chance(1, 4) {

@@ -10,7 +10,7 @@ use crate::units::{Tick, Tokens};
 /// Requests of one scenario.
 const REQUESTS_MAX: u32 = 24;
 /// Tokens of a prompt in virtual pages; a small page still gets [`TOKENS_MIN`].
-const VIRTUAL_PAGES_MAX: u32 = 12;
+const VIRTUAL_PAGES_MAX: u32 = 16;
 /// The least bound of a prompt's length.
 const TOKENS_MIN: u32 = 24;
 /// Output tokens of a request: each takes a step.
@@ -71,12 +71,12 @@ pub(super) fn draw(
             true => *choices.pick(&[OUTPUT_MAX, virtual_page.clamp(8, OUTPUT_MAX)]),
             false => *choices.pick(&[4, 1, virtual_page.clamp(2, OUTPUT_MAX), OUTPUT_MAX]),
         },
-        sharing: *choices.pick(&[4, 0, 7, 6]),
+        sharing: *choices.pick(&[4, 7, 0, 6, 7]),
         namespaces: *choices.pick(&[1, 1, 2]),
         priorities: *choices.pick(&[1, 3]),
         gap: match is_crowded {
             true => *choices.pick(&[10, 0, 100]),
-            false => *choices.pick(&[10, 0, 100, 1_000, 20_000, 20_000]),
+            false => *choices.pick(&[10, 20_000, 0, 1_000, 100_000]),
         },
         bursts: *choices.pick(&[2, 0, 6]),
     };
@@ -165,14 +165,13 @@ fn tokens(choices: &mut impl Choices, layout: LayoutConfig, longest: u32) -> u32
             let pages = choices.within(1..=(longest / page).max(1));
             near(choices, pages * page)
         }
-        2 | 3 => {
+        2 | 3 | 7 => {
             let pages = choices.within(1..=(longest / virtual_page).max(1));
             near(choices, pages * virtual_page)
         }
         4 => virtual_page * choices.within(1..=2),
         5 => virtual_page + page * choices.within(0..=layout.ranks),
-        6 => choices.within(1..=longest),
-        _ => choices.within(1..=virtual_page + 1),
+        _ => choices.within(1..=longest),
     };
     drawn.clamp(1, longest)
 }
