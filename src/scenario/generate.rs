@@ -251,17 +251,17 @@ fn decode(
     }
 }
 
-/// Pages of a pool by what each request needs at its largest: just enough for the largest one, a
-/// little more, enough for all, or, seldom, one too few.
+/// Pages of a pool by what each request needs at its largest: enough for all, a little more than for
+/// the largest one, just enough for it, or, seldom, one too few.
 fn pool_pages(choices: &mut impl Choices, needs: &[u32]) -> u32 {
     let largest = largest(needs);
     let all: u32 = needs.iter().sum();
     let roomy = all.min(ROOMY_PAGES).max(largest);
     match choices.below(16) {
-        0 | 1 => largest + choices.within(0..=1),
-        2..=4 => largest + choices.within(0..=largest),
-        5..=8 => choices.within(largest..=roomy),
-        9..=14 => roomy + choices.within(0..=4),
+        0..=5 => roomy + choices.within(0..=4),
+        6..=9 => choices.within(largest..=roomy),
+        10..=12 => largest + choices.within(0..=largest),
+        13 | 14 => largest + choices.within(0..=1),
         _ => largest.saturating_sub(1).max(1),
     }
 }

@@ -156,29 +156,26 @@ fn shared(choices: &mut impl Choices, habits: &Habits, earlier: &[RequestSpec]) 
     runs
 }
 
-/// A length near the places where something begins or ends.
+/// A length near the places where something begins or ends. The lowest draw is about the longest, so
+/// that scenarios stay large when a fuzzer's bytes end.
 fn tokens(choices: &mut impl Choices, layout: LayoutConfig, longest: u32) -> u32 {
     let (page, virtual_page) = (layout.page_size, layout.virtual_page());
     let drawn = match choices.below(8) {
-        0 => choices.within(1..=page + 1),
-        1 => {
-            let pages = choices.within(1..=(longest / page).max(1));
-            near(choices, pages * page)
-        }
-        2 | 3 | 7 => {
-            let pages = choices.within(1..=(longest / virtual_page).max(1));
-            near(choices, pages * virtual_page)
-        }
+        0..=2 => near(choices, virtual_page, longest),
+        3 => near(choices, page, longest),
         4 => virtual_page * choices.within(1..=2),
         5 => virtual_page + page * choices.within(0..=layout.ranks),
+        6 => choices.within(1..=page + 1),
         _ => choices.within(1..=longest),
     };
     drawn.clamp(1, longest)
 }
 
-/// One less than `tokens`, which are at least 1, just so many, or one more.
-fn near(choices: &mut impl Choices, tokens: u32) -> u32 {
-    tokens + choices.within(0..=2) - 1
+/// A multiple of `unit` up to `longest`, one token less or one more.
+fn near(choices: &mut impl Choices, unit: u32, longest: u32) -> u32 {
+    let most = (longest / unit).max(1);
+    let count = most - choices.within(0..=most - 1);
+    count * unit + choices.within(0..=2) - 1
 }
 
 fn length(runs: &[RunSpec]) -> u32 {
