@@ -3,13 +3,11 @@
 use std::path::Path;
 use std::sync::LazyLock;
 
-use arbitrary::Unstructured;
-
 use super::{features, sizes};
 use crate::finding::Run;
 use crate::minimize::import::Target;
 use crate::scenario::Scenario;
-use crate::scenario::generate::{Aim, draw};
+use crate::scenario::generate::{Aim, Endless, draw};
 use crate::world::{self, Registry};
 
 /// Runs the scenario that `target` draws from `bytes`, and panics on what it hunts: the bytes are
@@ -32,7 +30,7 @@ pub fn run(target: Target, bytes: &[u8]) {
 }
 
 fn tell_sizes(target: Target, bytes: &[u8], scenario: &Scenario, run: &Run, is_found: bool) {
-    let drawn = draw(&mut Unstructured::new(bytes), target.known(), target.aim());
+    let drawn = draw(&mut Endless::new(bytes), target.known(), target.aim());
     let mut names = features::features(&drawn, scenario, run);
     names.extend(is_found.then(|| "what is hunted".to_owned()));
     sizes::tell_all(&features::sizes(scenario, run), names);

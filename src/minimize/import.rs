@@ -6,13 +6,12 @@ use std::hash::Hasher;
 use std::path::Path;
 use std::sync::LazyLock;
 
-use arbitrary::Unstructured;
 use siphasher::sip::SipHasher13;
 
 use super::{MinimizeError, Minimized, minimize};
 use crate::finding::{Code, Named, Severity};
 use crate::scenario::Scenario;
-use crate::scenario::generate::{Aim, generate};
+use crate::scenario::generate::{Aim, Endless, generate};
 use crate::scenario::validate::KnownPolicies;
 use crate::world::{self, Registry};
 
@@ -87,7 +86,7 @@ impl Target {
 
     /// The scenario that the target runs for these bytes.
     pub fn scenario(self, bytes: &[u8]) -> Scenario {
-        generate(&mut Unstructured::new(bytes), self.known(), self.aim())
+        generate(&mut Endless::new(bytes), self.known(), self.aim())
     }
 }
 

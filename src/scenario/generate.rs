@@ -22,6 +22,8 @@ mod choices;
 mod demand;
 
 pub use choices::Choices;
+#[cfg(feature = "arbitrary")]
+pub use choices::Endless;
 
 use demand::Demand;
 
