@@ -276,6 +276,17 @@ fn a_merge_stays_after_a_refusal() {
 }
 
 #[test]
+fn an_extend_merges_unless_the_list_has_whole_pages_and_one_for_each_request_and_one_more() {
+    for (total, first) in [(4, 1), (5, 3)] {
+        let mut pool = pool(4, total, Box::new(Sorted::default()));
+        let taken = pool.alloc(Pages(2)).unwrap();
+        pool.free(&taken[..1]);
+        let growth = Growth { prefix: Tokens(0), length: Tokens(4) };
+        assert_eq!(raw(&pool.extend(&[growth]).unwrap()[0]), [first]);
+    }
+}
+
+#[test]
 fn a_page_freed_twice_is_handed_out_twice() {
     for order in KINDS {
         let mut pool = pool(4, 3, order.order());
