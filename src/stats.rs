@@ -193,6 +193,8 @@ pub fn quantile<T: Copy>(values: &[T], numerator: usize, denominator: usize) -> 
 
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
+
     use super::*;
 
     fn close(a: f64, b: f64) -> bool {
@@ -288,5 +290,39 @@ mod tests {
         assert_eq!(quantile(&values, 99, 100), Some(4));
         assert_eq!(quantile(&values, 0, 100), Some(1));
         assert_eq!(quantile::<u32>(&[], 1, 2), None);
+    }
+
+    proptest! {
+        /// Wilson's interval holds the shares p from which the observed one is no more than Z standard
+        /// deviations of p away: at an end it is just as far.
+        #[test]
+        fn an_interval_ends_where_the_observed_share_is_as_unlikely_as_allowed(
+            (chances, hits) in (1u64..1_000_000).prop_flat_map(|n| (Just(n), 0..=n)),
+        ) {
+            let n = chances as f64;
+            let Interval { low, share, high } = Rate { hits, chances }.interval().unwrap();
+            prop_assert!(0.0 <= low && low <= share && share <= high && high <= 1.0);
+            for end in [low, high] {
+                let allowed = Z * Z * end * (1.0 - end) / n;
+                let distance = (share - end).powi(2);
+                prop_assert!((distance - allowed).abs() <= 1e-9 * distance.max(1.0 / n), "{end}");
+            }
+            let rest = Rate { hits: chances - hits, chances }.interval().unwrap();
+            prop_assert!(close(rest.low, 1.0 - high) && close(rest.high, 1.0 - low));
+        }
+
+        #[test]
+        fn a_quantile_is_the_smallest_value_that_enough_do_not_exceed(
+            mut values in proptest::collection::vec(0u32..20, 1..40),
+            (denominator, numerator) in (1usize..101).prop_flat_map(|n| (Just(n), 0..=n)),
+        ) {
+            values.sort_unstable();
+            let enough = |value: u32| {
+                let count = values.iter().filter(|&&other| other <= value).count();
+                count * denominator >= numerator * values.len()
+            };
+            let expected = values.iter().copied().find(|&value| enough(value));
+            prop_assert_eq!(quantile(&values, numerator, denominator), expected);
+        }
     }
 }

@@ -4,6 +4,7 @@
 use std::collections::BTreeSet;
 use std::sync::LazyLock;
 
+use super::sizes;
 use crate::pool::{Growth, Pool, Short};
 use crate::rng::Stream;
 use crate::scenario::generate::Choices;
@@ -47,7 +48,8 @@ pub fn hands_out_free_pages_once(choices: &mut impl Choices) {
     let setup = FreeOrderSetup { page: size, stream };
     let mut pool = Pool::new(size, Pages(count), make(setup));
     let mut model = Model { page, free: (1..=count).map(PageId).collect(), requests: Vec::new() };
-    for _ in 0..choices.within(1..=CALLS) {
+    let calls = choices.within(1..=CALLS);
+    for _ in 0..calls {
         match choices.below(4) {
             0 => grow(choices, &mut pool, &mut model),
             1 => step(choices, &mut pool, &mut model),
@@ -71,6 +73,7 @@ pub fn hands_out_free_pages_once(choices: &mut impl Choices) {
     let listed: Vec<PageId> = pool.free_pages().collect();
     let distinct: BTreeSet<PageId> = listed.iter().copied().collect();
     assert_eq!((listed.len(), &distinct), (model.free.len(), &model.free), "the free pages");
+    sizes::tell("operations", calls.into());
 }
 
 /// Grows a batch of one old and one new request.

@@ -3,6 +3,7 @@
 
 use std::collections::BTreeSet;
 
+use super::sizes;
 use crate::scenario::generate::Choices;
 use crate::units::Rank;
 use crate::world::handoff::{Action, Fact, Handoff, Part, Rules};
@@ -16,6 +17,8 @@ struct Told {
     ranks: u32,
     pieces: u32,
     reserved: bool,
+    /// Whether it was refused or aborted.
+    closed: bool,
     queued: BTreeSet<(u32, Rank)>,
     landed: BTreeSet<(u32, Rank)>,
     answered: Vec<Action>,
@@ -30,6 +33,7 @@ pub fn ends_once_whatever_it_is_told(choices: &mut impl Choices) {
         ranks,
         pieces,
         reserved: false,
+        closed: false,
         queued: BTreeSet::new(),
         landed: BTreeSet::new(),
         answered: Vec::new(),
@@ -37,7 +41,8 @@ pub fn ends_once_whatever_it_is_told(choices: &mut impl Choices) {
     if choices.chance(7, 8) {
         told.tell(Fact::Reserved);
     }
-    for _ in 0..choices.within(1..=FACTS) {
+    let facts = choices.within(1..=FACTS);
+    for _ in 0..facts {
         let part = told.part(choices.within(0..=pieces - 1), choices.within(0..=ranks - 1));
         told.tell(match choices.below(16) {
             0..=5 => Fact::PartLanded(part),
@@ -49,6 +54,7 @@ pub fn ends_once_whatever_it_is_told(choices: &mut impl Choices) {
         });
     }
     told.wind_up();
+    sizes::tell("operations", facts.into());
 }
 
 impl Told {
@@ -62,7 +68,9 @@ impl Told {
 
     fn tell(&mut self, fact: Fact) {
         let ended = self.count(Action::End) > 0;
-        self.reserved |= fact == Fact::Reserved && !ended;
+        self.closed |= matches!(fact, Fact::Refused | Fact::Aborted);
+        // Decode reserves nothing for what has failed before.
+        self.reserved |= fact == Fact::Reserved && !ended && !self.closed;
         // What comes before the reservation is of no transfer.
         match fact {
             Fact::PartQueued(part) if self.reserved => {

@@ -6,11 +6,13 @@
 //! claims on random streams.
 
 pub mod allocator;
+pub mod features;
 pub mod handoff;
 pub mod layout;
 pub mod planner;
 pub mod prefix_cache;
 pub mod scenarios;
+pub mod sizes;
 pub mod texts;
 
 #[cfg(test)]

@@ -1,8 +1,7 @@
 //! Prefix caches: what is found, kept, protected and dropped agrees with a plain table of pages, for
 //! the radix tree under every eviction policy and for the block-hash cache.
 
-use std::collections::BTreeMap;
-
+use super::sizes;
 use crate::cache::block_hash::BlockHashCache;
 use crate::cache::eviction::Eviction;
 use crate::cache::radix::RadixCache;
@@ -16,21 +15,35 @@ const CALLS: u32 = 64;
 /// Pages of a prompt, at most.
 const PROMPT_PAGES: u32 = 12;
 
-/// A page by what names it: its ordinal, and the key that stands for all tokens up to its end.
-type Place = (usize, PageKey);
+/// A page by what names it, its ordinal and the key that stands for all tokens up to its end, as one
+/// number.
+type Place = usize;
 
-/// The plain model.
+/// What is known of a place.
+#[derive(Clone, Copy, Default)]
+struct Line {
+    /// The page that is cached there.
+    page: Option<PageId>,
+    /// The place before it, once it was inserted, if it is not a prompt's first.
+    before: Option<Place>,
+    /// Cached places that it precedes.
+    followers: u32,
+    /// Locks that it is under.
+    locks: u32,
+}
+
+/// The plain model: a table by place.
 struct Model {
     cache: Box<dyn PrefixCache>,
     /// Whether a page goes only after all that follow it.
     is_tree: bool,
-    cached: BTreeMap<Place, PageId>,
-    /// The page before each page that ever was inserted.
-    parents: BTreeMap<Place, Place>,
+    lines: Vec<Line>,
+    /// Where each page was inserted, by its number.
+    places: Vec<Place>,
     locks: Vec<(Anchor, Vec<Place>)>,
-    /// How many locks each page is under, if any.
-    locked: BTreeMap<Place, u32>,
-    next_page: u32,
+    /// Places that are cached, and those of them that are under a lock.
+    cached: u32,
+    locked: u32,
 }
 
 /// Tries drawn calls on a radix tree.
@@ -48,23 +61,25 @@ fn keeps_its_pages(choices: &mut impl Choices, cache: Box<dyn PrefixCache>, is_t
     let mut model = Model {
         cache,
         is_tree,
-        cached: BTreeMap::new(),
-        parents: BTreeMap::new(),
+        lines: Vec::new(),
+        // Page 0 is nobody's.
+        places: vec![0],
         locks: Vec::new(),
-        locked: BTreeMap::new(),
-        next_page: 1,
+        cached: 0,
+        locked: 0,
     };
     let page = PageSize::new(choices.within(1..=4)).expect("it is positive");
     let mut chains = Chains::default();
-    for _ in 0..choices.within(1..=CALLS) {
+    let calls = choices.within(1..=CALLS);
+    for _ in 0..calls {
         match choices.below(5) {
             0 | 1 => {
-                let places = prompt(choices, &mut chains, page);
-                model.insert(&places, i64::from(choices.within(0..=2)));
+                let keys = prompt(choices, &mut chains, page);
+                model.insert(&keys, i64::from(choices.within(0..=2)));
             }
             2 => {
-                let places = prompt(choices, &mut chains, page);
-                model.look_up(&places, choices.chance(1, 2));
+                let keys = prompt(choices, &mut chains, page);
+                model.look_up(&keys, choices.chance(1, 2));
             }
             3 => model.unlock(choices),
             _ => model.evict(Pages(choices.within(0..=6))),
@@ -72,57 +87,67 @@ fn keeps_its_pages(choices: &mut impl Choices, cache: Box<dyn PrefixCache>, is_t
         model.check_counts();
     }
     model.check_all();
+    sizes::tell("operations", calls.into());
 }
 
 /// A prompt of few contents, so that prompts share beginnings of any length.
-fn prompt(choices: &mut impl Choices, chains: &mut Chains, page: PageSize) -> Vec<Place> {
-    let runs: Vec<Run> = (0..2)
-        .map(|_| {
-            let content = ContentId(choices.below(3));
-            Run::whole(content, Tokens(choices.within(1..=PROMPT_PAGES / 2 * page.get())))
-        })
-        .collect();
+fn prompt(choices: &mut impl Choices, chains: &mut Chains, page: PageSize) -> Vec<PageKey> {
+    let runs: [Run; 2] = std::array::from_fn(|_| {
+        let content = ContentId(choices.below(3));
+        Run::whole(content, Tokens(choices.within(1..=PROMPT_PAGES / 2 * page.get())))
+    });
     let namespace = u32::from(choices.chance(1, 8));
     let sequence = chains.sequence(namespace, runs);
-    sequence.page_keys(page, sequence.len()).into_iter().enumerate().collect()
-}
-
-fn count(pages: usize) -> u32 {
-    u32::try_from(pages).expect("a case has few pages")
-}
-
-fn bare(places: &[Place]) -> Vec<PageKey> {
-    places.iter().map(|&(_, key)| key).collect()
+    sequence.page_keys(page, sequence.len())
 }
 
 impl Model {
-    /// The places of `keys` that are cached, up to the first that is not.
-    fn found(&self, keys: &[Place]) -> Vec<PageId> {
-        keys.iter().map_while(|key| self.cached.get(key).copied()).collect()
+    /// The places of a prompt's pages, which then have a line.
+    fn places(&mut self, keys: &[PageKey]) -> Vec<Place> {
+        let per_key = PROMPT_PAGES as usize;
+        let places: Vec<Place> =
+            (0..).zip(keys).map(|(ordinal, key)| key.0 as usize * per_key + ordinal).collect();
+        let lines = places.iter().max().map_or(0, |last| last + 1);
+        self.lines.resize(lines.max(self.lines.len()), Line::default());
+        places
     }
 
-    fn look_up(&mut self, keys: &[Place], locks: bool) {
-        let hit = self.cache.lookup(&bare(keys));
-        assert_eq!(hit.pages, self.found(keys), "the longest cached prefix");
+    fn look_up(&mut self, keys: &[PageKey], locks: bool) {
+        let mut places = self.places(keys);
+        let hit = self.cache.lookup(keys);
+        let found = places.iter().map_while(|&place| self.lines[place].page);
+        assert!(found.eq(hit.pages.iter().copied()), "the longest cached prefix: {hit:?}");
         if locks {
             assert!(self.cache.lock(hit.anchor), "a fresh hit can be locked");
-            let places = &keys[..hit.pages.len()];
-            for &place in places {
-                *self.locked.entry(place).or_default() += 1;
+            places.truncate(hit.pages.len());
+            for &place in &places {
+                self.lines[place].locks += 1;
+                self.locked += u32::from(self.lines[place].locks == 1);
             }
-            self.locks.push((hit.anchor, places.to_vec()));
+            self.locks.push((hit.anchor, places));
         }
     }
 
-    fn insert(&mut self, keys: &[Place], priority: i64) {
-        let pages: Vec<PageId> = (self.next_page..).map(PageId).take(keys.len()).collect();
-        self.next_page += Pages::of(keys).0;
-        let took = self.cache.insert(&bare(keys), &pages, priority);
-        let expected: Vec<bool> = keys.iter().map(|key| !self.cached.contains_key(key)).collect();
-        assert_eq!(took, expected, "what was missing is taken");
-        self.parents.extend(keys.windows(2).map(|pair| (pair[1], pair[0])));
-        for (&key, page) in keys.iter().zip(pages) {
-            self.cached.entry(key).or_insert(page);
+    fn insert(&mut self, keys: &[PageKey], priority: i64) {
+        let places = self.places(keys);
+        let next_page = u32::try_from(self.places.len()).expect("a case has few pages");
+        let pages: Vec<PageId> = (next_page..).map(PageId).take(keys.len()).collect();
+        self.places.extend(&places);
+        let took = self.cache.insert(keys, &pages, priority);
+        assert_eq!(took.len(), keys.len(), "an answer for each page");
+        let mut before = None;
+        for ((&place, &page), took) in places.iter().zip(&pages).zip(took) {
+            let line = &mut self.lines[place];
+            assert_eq!(took, line.page.is_none(), "what was missing is taken");
+            line.before = before;
+            if took {
+                line.page = Some(page);
+                self.cached += 1;
+                if let Some(before) = before {
+                    self.lines[before].followers += 1;
+                }
+            }
+            before = Some(place);
         }
     }
 
@@ -133,10 +158,8 @@ impl Model {
         let index = choices.below(self.locks.len() as u64) as usize;
         let (anchor, places) = self.locks.swap_remove(index);
         for place in places {
-            let left = self.locked.remove(&place).and_then(|locks| locks.checked_sub(1));
-            if let Some(left) = left.filter(|&left| left > 0) {
-                self.locked.insert(place, left);
-            }
+            self.lines[place].locks -= 1;
+            self.locked -= u32::from(self.lines[place].locks == 0);
         }
         assert!(self.cache.unlock(anchor), "a lock can be undone once");
         let others = self.locks.iter().any(|&(other, _)| other == anchor);
@@ -144,32 +167,36 @@ impl Model {
     }
 
     fn evict(&mut self, wanted: Pages) {
-        let evictable = Pages(count(self.cached.len() - self.locked.len()));
+        let evictable = Pages(self.cached - self.locked);
         let dropped = self.cache.evict(wanted).concat();
         assert!(Pages::of(&dropped) >= wanted.min(evictable), "as many as wanted, if there are");
-        for page in dropped {
-            let place = self.cached.iter().find(|&(_, &cached)| cached == page);
-            let (&place, _) = place.expect("a dropped page was cached");
-            assert!(!self.locked.contains_key(&place), "a dropped page was not locked");
-            self.cached.remove(&place);
+        for page in &dropped {
+            let line = &mut self.lines[self.places[page.index()]];
+            assert_eq!(line.page.take(), Some(*page), "a dropped page was cached");
+            assert_eq!(line.locks, 0, "a dropped page was not locked");
+            self.cached -= 1;
+            if let Some(before) = line.before {
+                self.lines[before].followers -= 1;
+            }
         }
-        let mut parents = self.cached.keys().filter_map(|place| self.parents.get(place));
-        let is_whole = parents.all(|parent| self.cached.contains_key(parent));
+        let mut lines = dropped.iter().map(|page| &self.lines[self.places[page.index()]]);
+        let is_whole = lines.all(|line| line.followers == 0);
         assert!(!self.is_tree || is_whole, "a page of a tree goes after those that follow it");
     }
 
     fn check_counts(&self) {
-        let protected = count(self.locked.len());
-        let all = count(self.cached.len());
-        assert_eq!(self.cache.protected(), Pages(protected), "the locked pages");
-        assert_eq!(self.cache.evictable(), Pages(all - protected), "the other ones");
+        assert_eq!(self.cache.protected(), Pages(self.locked), "the locked pages");
+        assert_eq!(self.cache.evictable(), Pages(self.cached - self.locked), "the other ones");
     }
 
     fn check_all(&self) {
         let mut pages: Vec<PageId> = self.cache.pages().collect();
         pages.sort_unstable();
-        let mut expected: Vec<PageId> = self.cached.values().copied().collect();
+        let mut expected: Vec<PageId> = self.lines.iter().filter_map(|line| line.page).collect();
         expected.sort_unstable();
         assert_eq!(pages, expected, "every page that is kept");
+        assert_eq!(expected.len(), self.cached as usize, "and none counted twice");
+        let locked = self.lines.iter().filter(|line| line.locks > 0).count();
+        assert_eq!(locked, self.locked as usize, "every page that is locked");
     }
 }

@@ -1,9 +1,17 @@
 //! Every claim on random streams, and on bytes near what is valid.
 
+use std::path::Path;
+
+use super::features::{OTHERS, SOUND_AS_DRAWN};
+use super::sizes::Sizes;
 use super::*;
+use crate::behaviour::Profile;
+use crate::finding::{Mark, Named};
 use crate::minimize::import::Target;
 use crate::rng::Stream;
-use crate::scenario::generate::Choices;
+use crate::scenario::generate::{Aim, Choices, HARMLESS, MOMENTS, draw, repair};
+use crate::scenario::validate::KnownPolicies;
+use crate::world::{self, Registry};
 
 const CASES: u64 = 3_000;
 
@@ -75,4 +83,48 @@ fn texts_with_a_few_bytes_changed_never_panic() {
             claim(&bytes);
         }
     }
+}
+
+/// Draws whose sizes and features are counted.
+const DRAWS: u64 = 1_500;
+
+/// What must be in a twentieth of sound scenarios.
+fn expected(known: &KnownPolicies) -> Vec<String> {
+    // A padded prefix is never sound, and what is sound is never refused by the planner.
+    const NEVER: [Mark; 2] = [Mark::PrefixPadded, Mark::RefusedServedAgain];
+    let mut names = Vec::new();
+    for side in ["prefill", "decode"] {
+        names.extend(known.caches.iter().map(|name| format!("{side} cache {name}")));
+        names.extend(known.evictions.iter().map(|name| format!("{side} eviction {name}")));
+        names.extend(known.free_orders.iter().map(|name| format!("{side} order {name}")));
+    }
+    names.extend(known.admissions.iter().map(|name| format!("admission {name}")));
+    names.extend(Profile::ALL.iter().map(|profile| format!("profile {}", profile.name())));
+    names.extend(HARMLESS.map(|(switch, variant)| format!("{switch} = {variant}")));
+    names.extend(MOMENTS.iter().map(|moment| format!("abort {moment:?}")));
+    let marks = Mark::ALL.iter().filter(|mark| !NEVER.contains(mark));
+    names.extend(marks.map(|mark| format!("reached {}", mark.name())));
+    names.extend(OTHERS.map(str::to_owned));
+    names
+}
+
+#[test]
+fn sound_scenarios_are_large_enough_and_have_everything_in_a_twentieth_of_them() {
+    let registry = Registry::default();
+    let known = registry.names();
+    let mut sizes = Sizes::default();
+    for seed in 0..DRAWS {
+        let mut stream = Stream::new(seed, "features");
+        let drawn = draw(&mut stream, &known, Aim::Sound);
+        let mut scenario = drawn.clone();
+        repair(&mut stream, &mut scenario);
+        let run = world::run_with(&scenario, Path::new(""), &registry).unwrap();
+        sizes.add(&features::sizes(&scenario, &run), features::features(&drawn, &scenario, &run));
+    }
+    let names = expected(&known);
+    let rare: Vec<_> = names.iter().filter(|name| sizes.with(name) * 20 < DRAWS).collect();
+    assert!(rare.is_empty(), "{rare:?}\n{sizes}");
+    assert!(sizes.with(SOUND_AS_DRAWN) * 2 >= DRAWS, "{sizes}");
+    assert!(sizes.sum("requests") >= 10 * DRAWS, "{sizes}");
+    assert!(sizes.sum("pages of all pools") >= 200 * DRAWS, "{sizes}");
 }

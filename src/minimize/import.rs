@@ -4,14 +4,15 @@
 use std::collections::BTreeSet;
 use std::hash::Hasher;
 use std::path::Path;
+use std::sync::LazyLock;
 
-use arbitrary::Unstructured;
 use siphasher::sip::SipHasher13;
 
 use super::{MinimizeError, Minimized, minimize};
 use crate::finding::{Code, Named, Severity};
 use crate::scenario::Scenario;
-use crate::scenario::generate::{Aim, generate};
+use crate::scenario::generate::{Aim, Endless, generate};
+use crate::scenario::validate::KnownPolicies;
 use crate::world::{self, Registry};
 
 /// A fuzz target that runs scenarios and crashes on findings of its codes.
@@ -66,16 +67,26 @@ impl Target {
         }
     }
 
-    /// The scenario that the target runs for these bytes.
-    pub fn scenario(self, bytes: &[u8]) -> Scenario {
-        let aim = match self {
+    /// What the target's scenarios are drawn for.
+    pub fn aim(self) -> Aim {
+        match self {
             Target::SoundScenarios => Aim::Sound,
             Target::HuntShortfall
             | Target::HuntMisalignment
             | Target::HuntPlacement
             | Target::HuntLifetime => Aim::Any,
-        };
-        generate(&mut Unstructured::new(bytes), &Registry::default().names(), aim)
+        }
+    }
+
+    /// The names of policies that its scenarios use: the built-in ones.
+    pub fn known(self) -> &'static KnownPolicies {
+        static KNOWN: LazyLock<KnownPolicies> = LazyLock::new(|| Registry::default().names());
+        &KNOWN
+    }
+
+    /// The scenario that the target runs for these bytes.
+    pub fn scenario(self, bytes: &[u8]) -> Scenario {
+        generate(&mut Endless::new(bytes), self.known(), self.aim())
     }
 }
 

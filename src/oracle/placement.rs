@@ -484,6 +484,25 @@ mod tests {
     }
 
     #[test]
+    fn rows_written_again_count_where_they_change() {
+        let text = Rc::new(Chains::default().sequence(0, [Run::whole(ContentId(1), Tokens(8))]));
+        let chain = text.chain_at(Tokens(0)).unwrap();
+        let stripes = Stripes { page: 4, ranks: 1, draft: false };
+        let none = Tokens(0);
+        let mut transfer = Transfer::new(stripes, text, Tokens(8), none, none);
+        let mut memory = Memory::new(2);
+        let mut again = |start, len, position| {
+            let write = write(1, start, len, chain, position, 1);
+            let twice = transfer.wrote(Rank(0), 0, &write, &memory);
+            memory.write(write.page, write.extent().unwrap());
+            twice
+        };
+        assert_eq!(again(0, 2, 0), 0);
+        assert_eq!(again(0, 4, 0), 0, "the same again, and new rows");
+        assert_eq!(again(1, 3, 2), 3, "each row with the next position");
+    }
+
+    #[test]
     fn one_flipped_stamp_is_found() {
         let mut chains = Chains::default();
         let text = Rc::new(chains.sequence(0, [Run::whole(ContentId(1), Tokens(16))]));

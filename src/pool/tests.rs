@@ -6,6 +6,8 @@ use super::order::{BestFit, Buddy, ByPlace, Lowest, Queue, Random, Sorted, Stack
 use super::*;
 use crate::rng::Stream;
 
+mod machine;
+
 /// The orders.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Kind {
@@ -95,6 +97,7 @@ fn take_pieces(
 
 /// The rule of the vectors' README on two plain lists, front first; and of the orders by place on
 /// the first list alone.
+#[derive(Clone, Debug)]
 struct Model {
     kind: Kind,
     page: u32,
@@ -155,155 +158,12 @@ impl Model {
     }
 }
 
-/// What a request may be asked to do; numbers choose among the live ones.
-#[derive(Clone, Debug)]
-enum Op {
-    Extend(Vec<(usize, u32)>),
-    Decode(usize),
-    Alloc(u32),
-    Free(usize),
-}
-
-fn op() -> impl Strategy<Value = Op> {
-    prop_oneof![
-        proptest::collection::vec((0usize..8, 1u32..14), 1..4).prop_map(Op::Extend),
-        (1usize..6).prop_map(Op::Decode),
-        (0u32..5).prop_map(Op::Alloc),
-        (0usize..8).prop_map(Op::Free),
-    ]
-}
-
 fn kind() -> impl Strategy<Value = Kind> {
     proptest::sample::select(&KINDS[..])
 }
 
 fn raw(pages: &[PageId]) -> Vec<u32> {
     pages.iter().map(|page| page.0).collect()
-}
-
-/// The pool under test beside the model and the requests that hold its pages.
-struct Bench {
-    pool: Pool,
-    model: Model,
-    /// Length and pages of request 0..8.
-    held: BTreeMap<usize, (u32, Vec<u32>)>,
-    blocks: Vec<Vec<u32>>,
-}
-
-impl Bench {
-    fn new(kind: Kind, page: u32, pages: u32) -> Bench {
-        Bench {
-            pool: Pool::new(PageSize::new(page).unwrap(), Pages(pages), kind.order()),
-            model: Model { kind, page, list: (1..=pages).collect(), staged: Vec::new() },
-            held: BTreeMap::new(),
-            blocks: Vec::new(),
-        }
-    }
-
-    fn run(&mut self, op: &Op) {
-        match op {
-            Op::Extend(batch) => self.extend(batch),
-            Op::Decode(count) => self.decode(*count),
-            Op::Alloc(pages) => {
-                let expected = self.model.take(*pages as usize, *pages as usize);
-                let got = self.pool.alloc(Pages(*pages)).ok().map(|pages| raw(&pages));
-                assert_eq!(got, expected);
-                self.blocks.extend(expected);
-            }
-            Op::Free(request) => {
-                let Some(pages) =
-                    self.held.remove(request).map(|(_, pages)| pages).or_else(|| self.blocks.pop())
-                else {
-                    return;
-                };
-                // Backwards, so that an order which should sort a call's pages has to.
-                let pages: Vec<u32> = pages.into_iter().rev().collect();
-                let ids: Vec<PageId> = pages.iter().copied().map(PageId).collect();
-                self.pool.free(&ids);
-                self.model.free(&pages);
-            }
-        }
-    }
-
-    fn extend(&mut self, batch: &[(usize, u32)]) {
-        let by_request: BTreeMap<usize, u32> = batch.iter().copied().collect();
-        let spans: Vec<(u32, u32)> = by_request
-            .iter()
-            .map(|(request, more)| {
-                let prefix = self.held.get(request).map_or(0, |(length, _)| *length);
-                (prefix, prefix + more)
-            })
-            .collect();
-        let growths: Vec<Growth> = spans
-            .iter()
-            .map(|&(prefix, length)| Growth { prefix: Tokens(prefix), length: Tokens(length) })
-            .collect();
-        let expected = self.model.extend(&spans);
-        let got = self.pool.extend(&growths).ok();
-        assert_eq!(
-            got.map(|lists| lists.iter().map(|list| raw(list)).collect::<Vec<_>>()),
-            expected
-        );
-        for ((request, (_, length)), pages) in
-            by_request.keys().zip(spans).zip(expected.into_iter().flatten())
-        {
-            let entry = self.held.entry(*request).or_default();
-            entry.0 = length;
-            entry.1.extend(pages);
-        }
-    }
-
-    fn decode(&mut self, count: usize) {
-        let lengths: Vec<u32> =
-            self.held.values().take(count).map(|(length, _)| length + 1).collect();
-        let opened: Vec<usize> =
-            lengths.iter().map(|&length| self.model.opened(length - 1, length)).collect();
-        let needed = opened.iter().sum();
-        let expected = self.model.take(needed, lengths.len());
-        let tokens: Vec<Tokens> = lengths.iter().copied().map(Tokens).collect();
-        let got = self.pool.decode(&tokens).ok();
-        let Some(expected) = expected else {
-            assert_eq!(got, None);
-            return;
-        };
-        let mut expected = expected.into_iter();
-        let got = got.expect("the model found enough pages");
-        for (((length, pages), page), opened) in self.held.values_mut().zip(got).zip(opened) {
-            let new = if opened == 1 { expected.next() } else { None };
-            assert_eq!(page.map(|page| page.0), new);
-            *length += 1;
-            pages.extend(new);
-        }
-    }
-
-    fn check(&self) {
-        let held = self.held.values().map(|(_, pages)| pages);
-        let mut all: Vec<u32> = held.chain(&self.blocks).flatten().copied().collect();
-        let out = u32::try_from(all.len()).unwrap();
-        assert_eq!(self.pool.available() + Pages(out), self.pool.total());
-        let free: Vec<PageId> = self.pool.free_pages().collect();
-        let model: Vec<u32> = [&self.model.list[..], &self.model.staged].concat();
-        assert_eq!(raw(&free), model);
-        all.extend(model);
-        all.sort();
-        assert!(all.into_iter().eq(1..=self.pool.total().0));
-    }
-}
-
-proptest! {
-    #[test]
-    fn a_pool_agrees_with_the_plain_lists_and_every_page_is_in_one_place(
-        kind in kind().prop_filter("a draw has no plain rule", |&kind| kind != Kind::Random),
-        page in 1u32..6,
-        pages in 1u32..24,
-        ops in proptest::collection::vec(op(), 0..40),
-    ) {
-        let mut bench = Bench::new(kind, page, pages);
-        for op in &ops {
-            bench.run(op);
-            bench.check();
-        }
-    }
 }
 
 proptest! {
@@ -413,6 +273,17 @@ fn a_merge_stays_after_a_refusal() {
     pool.free(&[taken[2], taken[0]]);
     assert_eq!(pool.alloc(Pages(4)), Err(Short { needed: Pages(4), ready: Pages(3) }));
     assert_eq!(raw(&pool.free_pages().collect::<Vec<_>>()), [1, 3, 4]);
+}
+
+#[test]
+fn an_extend_merges_unless_the_list_has_whole_pages_and_one_for_each_request_and_one_more() {
+    for (total, first) in [(4, 1), (5, 3)] {
+        let mut pool = pool(4, total, Box::new(Sorted::default()));
+        let taken = pool.alloc(Pages(2)).unwrap();
+        pool.free(&taken[..1]);
+        let growth = Growth { prefix: Tokens(0), length: Tokens(4) };
+        assert_eq!(raw(&pool.extend(&[growth]).unwrap()[0]), [first]);
+    }
 }
 
 #[test]

@@ -23,6 +23,8 @@ mod choices;
 mod demand;
 
 pub use choices::Choices;
+#[cfg(feature = "arbitrary")]
+pub use choices::Endless;
 
 use demand::Demand;
 
@@ -38,26 +40,63 @@ const CHUNKS_MAX: u32 = 8;
 /// Durations of steps, copies and messages, in ticks: close together, so that they overlap.
 const DURATIONS: &[u64] = &[10, 1, 0, 3, 30, 100, 1_000];
 
+/// Variants that differ from the default and that no scenario makes unsound.
+pub const HARMLESS: [(&str, &str); 11] = [
+    ("decode_match_unit", "physical_page"),
+    ("decode_match_unit", "token"),
+    ("chunk_cut", "exact_budget"),
+    ("prefill_start", "at_arrival"),
+    ("early_send", "settled_cut"),
+    ("early_send", "settled_skipped"),
+    ("refused_request", "served_again"),
+    ("retraction", "send_again"),
+    ("packing", "none"),
+    ("send_split", "no"),
+    ("planner", "indexed"),
+];
+
+/// Moments from which aborts count.
+pub(crate) const MOMENTS: [Moment; 7] = [
+    Moment::Copying,
+    Moment::Reserved,
+    Moment::Prefilling,
+    Moment::Running,
+    Moment::Arrived,
+    Moment::Retracted,
+    Moment::Start,
+];
+
 /// What a scenario is drawn for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Aim {
     /// Any behaviour, sound or not.
     Any,
-    /// Any behaviour, and then switch after switch to which the lint objects is set back, until it
-    /// has no objection left: what remains can have no defect, or the lint is wrong.
+    /// One half of the time what is sound as it is; else any behaviour, and then switch after switch
+    /// to which the lint objects is set back, until it has no objection left: what remains can have
+    /// no defect, or the lint is wrong.
     Sound,
 }
 
 /// Draws a valid scenario that names policies of `known`.
 pub fn generate(choices: &mut impl Choices, known: &KnownPolicies, aim: Aim) -> Scenario {
+    let mut scenario = draw(choices, known, aim);
+    match aim {
+        Aim::Any => {}
+        Aim::Sound => repair(choices, &mut scenario),
+    }
+    scenario
+}
+
+/// Draws a valid scenario that is not repaired yet.
+pub fn draw(choices: &mut impl Choices, known: &KnownPolicies, aim: Aim) -> Scenario {
     let layout = LayoutConfig { page_size: *choices.pick(PAGE_SIZES), ranks: *choices.pick(RANKS) };
-    let profile = match choices.chance(1, 2) {
-        true => *choices.pick(Profile::ALL),
-        false => Profile::Sound,
+    let (profile, behaviour) = match aim == Aim::Sound && choices.chance(1, 2) {
+        true => (Profile::Sound, harmless(choices)),
+        false => (profile(choices, aim), overrides(choices, aim)),
     };
-    let behaviour = overrides(choices, aim);
     let behaviours = behaviour.over(profile.behaviours());
-    let (workload, demand) = demand::draw(choices, layout);
+    let is_crowded = choices.chance(2, 7);
+    let (workload, demand) = demand::draw(choices, layout, is_crowded);
     let mut scenario = Scenario {
         version: VERSION,
         title: "generated".to_owned(),
@@ -65,7 +104,7 @@ pub fn generate(choices: &mut impl Choices, known: &KnownPolicies, aim: Aim) -> 
         profile,
         layout,
         prefill: prefill(choices, known, layout, behaviours, &demand),
-        decode: decode(choices, known, layout, behaviours, &demand),
+        decode: decode(choices, known, layout, behaviours, &demand, is_crowded),
         link: link(choices, layout, behaviours, &demand),
         pairing: pairing(choices, layout),
         behaviour,
@@ -73,15 +112,34 @@ pub fn generate(choices: &mut impl Choices, known: &KnownPolicies, aim: Aim) -> 
         faults: Vec::new(),
         expect: None,
     };
-    scenario.faults = faults(choices, &scenario, demand.len());
+    scenario.faults = faults(choices, &scenario, demand.len(), is_crowded);
     if profile.forbids_striped_decode_cache() && layout.ranks > 1 {
         scenario.decode.cache = NO_CACHE.to_owned();
     }
-    match aim {
-        Aim::Any => {}
-        Aim::Sound => repair(choices, &mut scenario),
-    }
     scenario
+}
+
+fn profile(choices: &mut impl Choices, aim: Aim) -> Profile {
+    let out_of_4 = match aim {
+        Aim::Any => 2,
+        Aim::Sound => 3,
+    };
+    match choices.chance(out_of_4, 4) {
+        true => *choices.pick(Profile::ALL),
+        false => Profile::Sound,
+    }
+}
+
+/// Some of the variants that do no harm in any scenario.
+fn harmless(choices: &mut impl Choices) -> Overrides {
+    let weight = *choices.pick(&[2, 0, 3, 4]);
+    let mut pick = |switch: &SwitchInfo| {
+        let is_harmless = |at: &usize| HARMLESS.contains(&(switch.name, switch.variants[*at].name));
+        let variants: Vec<usize> = (1..switch.variants.len()).filter(is_harmless).collect();
+        let is_unusual = !variants.is_empty() && choices.chance(weight, 4);
+        is_unusual.then(|| *choices.pick(&variants))
+    };
+    Overrides::draw(&mut pick)
 }
 
 /// Switches that differ from the profile: none, a few or most. What is repaired afterwards can be
@@ -100,7 +158,7 @@ fn overrides(choices: &mut impl Choices, aim: Aim) -> Overrides {
 }
 
 /// Sets switches back, one that the lint objects to after the other, until it has no objection.
-fn repair(choices: &mut impl Choices, scenario: &mut Scenario) {
+pub fn repair(choices: &mut impl Choices, scenario: &mut Scenario) {
     loop {
         let objections = lint(scenario);
         if objections.is_empty() {
@@ -168,18 +226,27 @@ fn decode(
     layout: LayoutConfig,
     behaviours: Behaviours,
     demand: &[Demand],
+    is_crowded: bool,
 ) -> DecodeConfig {
     let virtual_page = layout.virtual_page();
-    let reserved_tokens = *choices.pick(&[0, 1, layout.page_size, 0, virtual_page, 512]);
+    let reserved_tokens = match is_crowded {
+        true => 0,
+        false => *choices.pick(&[0, 1, layout.page_size, 0, virtual_page, 512]),
+    };
     let pages = |one: &Demand| {
         let at_start = one.prompt.next_multiple_of(virtual_page) + reserved_tokens;
         at_start.max(one.stored()).div_ceil(virtual_page)
     };
     let needs: Vec<u32> = demand.iter().map(pages).collect();
-    let cache = name(choices, known.caches.iter().rev());
+    let may_be_none = choices.chance(1, 2);
+    let caches = known.caches.iter().rev().filter(|&name| may_be_none || name != NO_CACHE);
+    let cache = name(choices, caches);
     DecodeConfig {
         workers: workers(choices),
-        pages: pool_pages(choices, &needs),
+        pages: match is_crowded {
+            true => crowded_pages(choices, &needs),
+            false => pool_pages(choices, &needs),
+        },
         leftover_rows: match choices.chance(1, 4) {
             true => choices.within(0..=layout.page_size - 1),
             false => 0,
@@ -198,20 +265,29 @@ fn decode(
     }
 }
 
-/// Pages of a pool by what each request needs at its largest: just enough for the largest one, a
-/// little more, enough for all, or, seldom, one too few.
+/// Pages of a pool by what each request needs at its largest: enough for all, a little more than for
+/// the largest one, just enough for it, or, seldom, one too few.
 fn pool_pages(choices: &mut impl Choices, needs: &[u32]) -> u32 {
-    let largest = needs.iter().copied().max().unwrap_or(1);
+    let largest = largest(needs);
     let all: u32 = needs.iter().sum();
     let roomy = all.min(ROOMY_PAGES).max(largest);
     match choices.below(16) {
-        0 | 1 => largest,
-        2 | 3 => largest + 1,
-        4..=7 => largest + choices.within(0..=largest),
-        8..=10 => choices.within(largest..=roomy),
-        11..=14 => roomy + choices.within(0..=4),
+        0..=5 => roomy + choices.within(0..=4),
+        6..=9 => choices.within(largest..=roomy),
+        10..=12 => largest + choices.within(0..=largest),
+        13 | 14 => largest + choices.within(0..=1),
         _ => largest.saturating_sub(1).max(1),
     }
+}
+
+/// Pages that the largest request fits into, and hardly a second one.
+fn crowded_pages(choices: &mut impl Choices, needs: &[u32]) -> u32 {
+    let largest = largest(needs);
+    largest + choices.within(0..=largest / 2)
+}
+
+fn largest(needs: &[u32]) -> u32 {
+    needs.iter().copied().max().unwrap_or(1)
 }
 
 fn link(
@@ -246,7 +322,7 @@ fn link(
 /// Peers that agree, and seldom one difference.
 fn pairing(choices: &mut impl Choices, layout: LayoutConfig) -> PairingConfig {
     let mut pairing = PairingConfig::default();
-    if choices.chance(1, 24) {
+    if choices.chance(1, 14) {
         match choices.below(6) {
             0 => pairing.prefill_page_size = Some(layout.page_size + 1),
             1 => pairing.prefill_attention_cp = 2,
@@ -263,8 +339,13 @@ fn pairing(choices: &mut impl Choices, layout: LayoutConfig) -> PairingConfig {
 }
 
 /// Everything that goes wrong from outside, each kind in some scenarios.
-fn faults(choices: &mut impl Choices, scenario: &Scenario, requests: usize) -> Vec<Fault> {
-    let mut faults = aborts(choices, requests);
+fn faults(
+    choices: &mut impl Choices,
+    scenario: &Scenario,
+    requests: usize,
+    is_crowded: bool,
+) -> Vec<Fault> {
+    let mut faults = aborts(choices, requests, is_crowded);
     if choices.chance(1, 4) {
         for _ in 0..choices.within(1..=4) {
             let request = RequestId(choices.within(0..=requests as u32 - 1));
@@ -289,24 +370,25 @@ fn faults(choices: &mut impl Choices, scenario: &Scenario, requests: usize) -> V
     faults
 }
 
-/// Aborts at any moment: of none, some or nearly all requests, now and then of one twice.
-fn aborts(choices: &mut impl Choices, requests: usize) -> Vec<Fault> {
-    const MOMENTS: &[Moment] = &[
-        Moment::Copying,
-        Moment::Reserved,
-        Moment::Prefilling,
-        Moment::Running,
-        Moment::Arrived,
-        Moment::Retracted,
-        Moment::Start,
-    ];
-    let weight = *choices.pick(&[0, 1, 0, 4, 7]);
+/// Aborts at any moment: of none, some or nearly all requests, now and then of one twice. Every other
+/// one is at one moment, which in a crowd is mostly one that needs a crowd.
+fn aborts(choices: &mut impl Choices, requests: usize, is_crowded: bool) -> Vec<Fault> {
+    let (weights, favourites): (&[u64], _) = match is_crowded {
+        true => (&[4, 0, 7], &[Moment::Retracted, Moment::Running, Moment::Retracted][..]),
+        false => (&[0, 1, 0, 4, 7], &MOMENTS),
+    };
+    let weight = *choices.pick(weights);
+    let favourite = *choices.pick(favourites);
     let mut faults = Vec::new();
     for request in (0..requests as u32).map(RequestId) {
         while faults.len() < 2 * requests && choices.chance(weight, 8) {
             let scale = *choices.pick(&[7, 1, 60, 600, 20_000]);
             let after = Tick(choices.below(scale));
-            faults.push(Fault::Abort { request, after, when: *choices.pick(MOMENTS) });
+            let when = match choices.chance(1, 2) {
+                true => favourite,
+                false => *choices.pick(&MOMENTS),
+            };
+            faults.push(Fault::Abort { request, after, when });
             if !choices.chance(1, 4) {
                 break;
             }

@@ -114,8 +114,8 @@ pub struct Handoff {
     last_piece: Option<u32>,
     queued: BTreeSet<(u32, Rank)>,
     landed: BTreeSet<(u32, Rank)>,
-    /// Messages that a part has landed, those of one part counted again.
-    messages: u64,
+    /// Messages that came again and count as other parts.
+    repeats: u64,
 }
 
 impl Handoff {
@@ -132,7 +132,7 @@ impl Handoff {
             last_piece: None,
             queued: BTreeSet::new(),
             landed: BTreeSet::new(),
-            messages: 0,
+            repeats: 0,
         }
     }
 
@@ -238,8 +238,8 @@ impl Handoff {
             self.last_piece = Some(part.piece);
         }
         self.forget(part);
-        self.landed.insert((part.piece, part.rank));
-        self.messages += 1;
+        let is_new = self.landed.insert((part.piece, part.rank));
+        self.repeats += u64::from(!is_new && self.rules.doubled == DoubledMessage::Counted);
     }
 
     /// The part is on its way no more.
@@ -249,10 +249,7 @@ impl Handoff {
 
     /// Whether decode takes the transfer for complete, now that `part` has landed.
     fn is_complete(&self, part: Part) -> bool {
-        let landed = match self.rules.doubled {
-            DoubledMessage::Harmless => self.landed.len() as u64,
-            DoubledMessage::Counted => self.messages,
-        };
+        let landed = self.landed.len() as u64 + self.repeats;
         match self.rules.completion {
             TransferCompletion::EveryPart => self
                 .last_piece

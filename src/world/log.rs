@@ -12,20 +12,38 @@ use crate::oracle::{Oracle, Remains};
 use crate::pool::memory::Memory;
 use crate::units::Tick;
 
+/// Bytes that are hashed at a time: a fact is many small numbers, each of which would cost the hasher
+/// as much as eight bytes do.
+const DIGEST_BYTES: usize = 4_096;
+
 /// A hasher of fixed width and byte order, so that digests agree between machines.
-struct Digest(SipHasher13);
+struct Digest {
+    hasher: SipHasher13,
+    /// What was written and is not hashed yet.
+    waiting: Vec<u8>,
+}
+
+impl Digest {
+    fn new() -> Digest {
+        Digest { hasher: SipHasher13::new(), waiting: Vec::with_capacity(DIGEST_BYTES) }
+    }
+}
 
 impl Hasher for Digest {
     fn write(&mut self, bytes: &[u8]) {
-        self.0.write(bytes);
+        if self.waiting.len() + bytes.len() > DIGEST_BYTES {
+            self.hasher.write(&self.waiting);
+            self.waiting.clear();
+        }
+        self.waiting.extend_from_slice(bytes);
     }
 
     fn write_u32(&mut self, number: u32) {
-        self.0.write(&number.to_le_bytes());
+        self.write(&number.to_le_bytes());
     }
 
     fn write_u64(&mut self, number: u64) {
-        self.0.write(&number.to_le_bytes());
+        self.write(&number.to_le_bytes());
     }
 
     fn write_usize(&mut self, number: usize) {
@@ -37,7 +55,9 @@ impl Hasher for Digest {
     }
 
     fn finish(&self) -> u64 {
-        self.0.finish()
+        let mut hasher = self.hasher;
+        hasher.write(&self.waiting);
+        hasher.finish()
     }
 }
 
@@ -58,7 +78,7 @@ impl<'a> Log<'a> {
         Log {
             now: Tick(0),
             oracle,
-            digest: Digest(SipHasher13::new()),
+            digest: Digest::new(),
             marks: Tally::default(),
             metrics: Tally::default(),
             decode_hit_lengths: BTreeMap::new(),
@@ -134,5 +154,24 @@ impl<'a> Log<'a> {
             ended: self.now,
             digest: self.digest.finish(),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_digest_is_that_of_all_bytes_in_their_order() {
+        let (mut digest, mut plain) = (Digest::new(), SipHasher13::new());
+        for number in 0..2_000_u32 {
+            digest.write_u32(number);
+            plain.write(&number.to_le_bytes());
+            assert_eq!(digest.finish(), plain.finish(), "{number}");
+        }
+        let long = [7; 3 * DIGEST_BYTES];
+        digest.write(&long);
+        plain.write(&long);
+        assert_eq!(digest.finish(), plain.finish());
     }
 }

@@ -6,6 +6,8 @@ use super::*;
 use crate::prompt::{Chains, ContentId, Run};
 use crate::units::{PageSize, Tokens};
 
+mod machine;
+
 /// A prompt of one-token pages: the content that each of its pages names. A page goes on where the one
 /// before it named the same content, so that keys repeat within a prompt.
 type Prompt = Vec<u64>;
@@ -49,7 +51,7 @@ fn assert_whole(cache: &BlockHashCache) {
 }
 
 /// A cache as a plain table from prefixes to pages, with the locked prompts and the queue.
-#[derive(Default)]
+#[derive(Clone, Debug, Default)]
 struct Model {
     pages: BTreeMap<Prompt, PageId>,
     locked: Vec<Prompt>,
@@ -94,84 +96,6 @@ impl Model {
         let going: Vec<Prompt> = self.queue.drain(..wanted.min(self.queue.len())).collect();
         let gone = going.iter().map(|prefix| self.pages.remove(prefix));
         gone.map(|page| vec![page.expect("what queues is cached")]).collect()
-    }
-}
-
-#[derive(Clone, Debug)]
-enum Op {
-    /// Looks up and remembers what was found.
-    Lookup(Prompt),
-    Insert(Prompt),
-    /// Locks what some lookup found, perhaps long ago.
-    Lock(usize),
-    Unlock(usize),
-    Evict(u32),
-}
-
-fn op() -> impl Strategy<Value = Op> {
-    let prompt = || proptest::collection::vec(0u64..2, 0..7);
-    prop_oneof![
-        prompt().prop_map(Op::Lookup),
-        prompt().prop_map(Op::Insert),
-        (0usize..6).prop_map(Op::Lock),
-        (0usize..4).prop_map(Op::Unlock),
-        (0u32..6).prop_map(Op::Evict),
-    ]
-}
-
-proptest! {
-    #[test]
-    fn a_cache_agrees_with_a_table_of_prefixes_and_a_list(
-        ops in proptest::collection::vec(op(), 0..60),
-    ) {
-        let mut chains = Chains::default();
-        let mut cache = BlockHashCache::default();
-        let mut model = Model::default();
-        // What was found, youngest first, and the anchors of what is locked.
-        let mut found: Vec<(Prompt, Hit)> = Vec::new();
-        let mut anchors = Vec::new();
-        let mut next_page = 1;
-        for op in ops {
-            match op {
-                Op::Lookup(prompt) => {
-                    let hit = cache.lookup(&keys(&mut chains, &prompt));
-                    prop_assert_eq!(&hit.pages, &model.lookup(&prompt));
-                    found.insert(0, (prompt[..hit.pages.len()].to_vec(), hit));
-                }
-                Op::Insert(prompt) => {
-                    let pages: Vec<PageId> = (next_page..).map(PageId).take(prompt.len()).collect();
-                    next_page += Pages::of(&pages).0;
-                    let taken = cache.insert(&keys(&mut chains, &prompt), &pages, 0);
-                    prop_assert_eq!(taken, model.insert(&prompt, &pages));
-                }
-                Op::Lock(index) => {
-                    // A lock protects what was found or nothing.
-                    if let Some((prompt, hit)) = found.get(index) {
-                        let is_there = model.lookup(prompt) == hit.pages;
-                        prop_assert_eq!(cache.lock(hit.anchor), is_there);
-                        if is_there {
-                            anchors.push(hit.anchor);
-                            model.lock(prompt);
-                        }
-                    }
-                }
-                Op::Unlock(index) if index < anchors.len() => {
-                    prop_assert!(cache.unlock(anchors.remove(index)));
-                    model.unlock(index);
-                }
-                Op::Unlock(_) => {}
-                Op::Evict(wanted) => {
-                    prop_assert_eq!(cache.evict(Pages(wanted)), model.evict(wanted as usize));
-                }
-            }
-            assert_whole(&cache);
-            let held: Vec<PageId> = cache.pages().collect();
-            let distinct: BTreeSet<PageId> = held.iter().copied().collect();
-            prop_assert_eq!(distinct.len(), held.len());
-            prop_assert!(distinct.iter().eq(model.pages.values().collect::<BTreeSet<_>>()));
-            prop_assert_eq!(cache.evictable().index(), model.queue.len());
-            prop_assert_eq!((cache.evictable() + cache.protected()).index(), model.pages.len());
-        }
     }
 }
 

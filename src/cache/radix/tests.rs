@@ -3,6 +3,8 @@ use proptest::prelude::*;
 use super::*;
 use crate::cache::eviction::Eviction;
 
+mod machine;
+
 /// Everything that the tree keeps twice, computed again from the nodes alone.
 fn assert_whole(cache: &RadixCache) {
     let mut leaves = BTreeSet::new();
@@ -80,84 +82,6 @@ impl Model {
                 !self.pages.keys().any(|key| key.starts_with(&prefix)),
                 "{prefix:?} is no leaf"
             );
-        }
-    }
-}
-
-#[derive(Clone, Debug)]
-enum Op {
-    Lookup(Vec<PageKey>),
-    Insert(Vec<PageKey>, i64),
-    Lock(Vec<PageKey>),
-    Unlock(usize),
-    Evict(u32),
-}
-
-fn op() -> impl Strategy<Value = Op> {
-    let keys = || proptest::collection::vec((0u32..3).prop_map(PageKey), 0..7);
-    prop_oneof![
-        keys().prop_map(Op::Lookup),
-        (keys(), 0i64..3).prop_map(|(keys, priority)| Op::Insert(keys, priority)),
-        keys().prop_map(Op::Lock),
-        (0usize..4).prop_map(Op::Unlock),
-        (0u32..8).prop_map(Op::Evict),
-    ]
-}
-
-proptest! {
-    #[test]
-    fn a_tree_agrees_with_a_table_of_prefixes(
-        policy in proptest::sample::select(&Eviction::ALL[..]),
-        ops in proptest::collection::vec(op(), 0..40),
-    ) {
-        let mut cache = RadixCache::new(Box::new(policy));
-        let mut model = Model::default();
-        let mut anchors = Vec::new();
-        let mut next_page = 1;
-        for op in ops {
-            match op {
-                Op::Lookup(keys) => {
-                    prop_assert_eq!(cache.lookup(&keys).pages, model.lookup(&keys));
-                }
-                Op::Insert(keys, priority) => {
-                    let pages: Vec<PageId> = (next_page..).map(PageId).take(keys.len()).collect();
-                    next_page += Pages::of(&pages).0;
-                    let taken = cache.insert(&keys, &pages, priority);
-                    let matched = model.longest(&keys);
-                    let beyond: Vec<bool> = (0..keys.len()).map(|at| at >= matched).collect();
-                    prop_assert_eq!(taken, beyond);
-                    for at in matched..keys.len() {
-                        model.pages.insert(keys[..=at].to_vec(), pages[at]);
-                    }
-                }
-                Op::Lock(keys) => {
-                    let hit = cache.lookup(&keys);
-                    prop_assert!(cache.lock(hit.anchor));
-                    anchors.push(hit.anchor);
-                    model.locked.push(keys[..hit.pages.len()].to_vec());
-                }
-                Op::Unlock(index) if index < anchors.len() => {
-                    prop_assert!(cache.unlock(anchors.swap_remove(index)));
-                    model.locked.swap_remove(index);
-                }
-                Op::Unlock(_) => {}
-                Op::Evict(wanted) => {
-                    let before = cache.evictable();
-                    let freed = cache.evict(Pages(wanted));
-                    for leaf in &freed {
-                        model.drop_leaf(leaf);
-                    }
-                    let count: Pages = freed.iter().map(|leaf| Pages::of(leaf)).sum();
-                    prop_assert!(count >= Pages(wanted).min(before));
-                    let last = freed.last().map_or(Pages(0), |leaf| Pages::of(leaf));
-                    prop_assert!(count == Pages(0) || count - last < Pages(wanted));
-                }
-            }
-            assert_whole(&cache);
-            let held: BTreeSet<PageId> = cache.pages().collect();
-            prop_assert!(held.iter().eq(model.pages.values().collect::<BTreeSet<_>>()));
-            prop_assert_eq!(cache.protected(), model.protected());
-            prop_assert_eq!((cache.evictable() + cache.protected()).index(), model.pages.len());
         }
     }
 }

@@ -46,6 +46,37 @@ impl Choices for Unstructured<'_> {
     }
 }
 
+/// Decisions out of a fuzzer's bytes that go on at random when the bytes are used up, so that short
+/// inputs are no dull cases: the first eight bytes are the seed of what then follows. With fewer of
+/// them every draw is the lowest.
+#[cfg(feature = "arbitrary")]
+pub struct Endless<'a> {
+    bytes: Unstructured<'a>,
+    rest: Option<Stream>,
+}
+
+#[cfg(feature = "arbitrary")]
+impl<'a> Endless<'a> {
+    /// The decisions that `bytes` lead to.
+    pub fn new(bytes: &'a [u8]) -> Endless<'a> {
+        let (rest, bytes) = match bytes.split_first_chunk() {
+            Some((&seed, bytes)) => (Some(Stream::new(u64::from_le_bytes(seed), "rest")), bytes),
+            None => (None, &[][..]),
+        };
+        Endless { bytes: Unstructured::new(bytes), rest }
+    }
+}
+
+#[cfg(feature = "arbitrary")]
+impl Choices for Endless<'_> {
+    fn below(&mut self, bound: u64) -> u64 {
+        match &mut self.rest {
+            Some(rest) if self.bytes.is_empty() => rest.below(bound),
+            Some(_) | None => self.bytes.below(bound),
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -73,5 +104,19 @@ mod tests {
     fn bytes_decide_within_bounds() {
         let mut bytes = Unstructured::new(&[200, 7, 91, 255, 3]);
         assert!((0..5).all(|_| bytes.below(6) < 6));
+    }
+
+    #[cfg(feature = "arbitrary")]
+    #[test]
+    fn endless_bytes_decide_first_and_their_seed_afterwards() {
+        let draws = |bytes: &[u8]| {
+            let mut endless = Endless::new(bytes);
+            (0..20).map(|_| endless.below(256)).collect::<Vec<_>>()
+        };
+        let (one, other) = (draws(b"the seed\x07\x08"), draws(b"the seed\x07\x09"));
+        assert_eq!((one[..2].to_vec(), other[..2].to_vec()), (vec![7, 8], vec![7, 9]));
+        assert_eq!(one[2..], other[2..]);
+        assert_ne!(one[2..], draws(b"The seed\x07\x08")[2..]);
+        assert_eq!(draws(b"seven b"), [0; 20]);
     }
 }

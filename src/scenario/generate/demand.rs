@@ -10,7 +10,7 @@ use crate::units::{Tick, Tokens};
 /// Requests of one scenario.
 const REQUESTS_MAX: u32 = 24;
 /// Tokens of a prompt in virtual pages; a small page still gets [`TOKENS_MIN`].
-const VIRTUAL_PAGES_MAX: u32 = 8;
+const VIRTUAL_PAGES_MAX: u32 = 16;
 /// The least bound of a prompt's length.
 const TOKENS_MIN: u32 = 24;
 /// Output tokens of a request: each takes a step.
@@ -55,21 +55,29 @@ struct Habits {
     bursts: u64,
 }
 
-/// Draws a workload, and says what each of its requests asks for at most.
+/// Draws a workload, and says what each of its requests asks for at most. A crowded one has long
+/// outputs of requests that come close together.
 pub(super) fn draw(
     choices: &mut impl Choices,
     layout: LayoutConfig,
+    is_crowded: bool,
 ) -> (WorkloadConfig, Vec<Demand>) {
     let virtual_page = layout.virtual_page();
     let pages = choices.within(1..=VIRTUAL_PAGES_MAX);
     let habits = Habits {
         layout,
         longest: (virtual_page * pages).max(TOKENS_MIN),
-        output: *choices.pick(&[4, 1, virtual_page.clamp(2, OUTPUT_MAX), OUTPUT_MAX]),
-        sharing: *choices.pick(&[4, 0, 7, 2]),
+        output: match is_crowded {
+            true => *choices.pick(&[OUTPUT_MAX, virtual_page.clamp(8, OUTPUT_MAX)]),
+            false => *choices.pick(&[4, 1, virtual_page.clamp(2, OUTPUT_MAX), OUTPUT_MAX]),
+        },
+        sharing: *choices.pick(&[4, 7, 0, 6, 7]),
         namespaces: *choices.pick(&[1, 1, 2]),
         priorities: *choices.pick(&[1, 3]),
-        gap: *choices.pick(&[10, 0, 100, 1_000, 20_000]),
+        gap: match is_crowded {
+            true => *choices.pick(&[10, 0, 100]),
+            false => *choices.pick(&[10, 20_000, 0, 1_000, 100_000]),
+        },
         bursts: *choices.pick(&[2, 0, 6]),
     };
     let count = match choices.below(4) {
@@ -149,30 +157,26 @@ fn shared(choices: &mut impl Choices, habits: &Habits, earlier: &[RequestSpec]) 
     runs
 }
 
-/// A length near the places where something begins or ends.
+/// A length near the places where something begins or ends. The lowest draw is about the longest, so
+/// that scenarios stay large when a fuzzer's bytes end.
 fn tokens(choices: &mut impl Choices, layout: LayoutConfig, longest: u32) -> u32 {
     let (page, virtual_page) = (layout.page_size, layout.virtual_page());
     let drawn = match choices.below(8) {
-        0 => choices.within(1..=page + 1),
-        1 => {
-            let pages = choices.within(1..=(longest / page).max(1));
-            near(choices, pages * page)
-        }
-        2 | 3 => {
-            let pages = choices.within(1..=(longest / virtual_page).max(1));
-            near(choices, pages * virtual_page)
-        }
+        0..=2 => near(choices, virtual_page, longest),
+        3 => near(choices, page, longest),
         4 => virtual_page * choices.within(1..=2),
         5 => virtual_page + page * choices.within(0..=layout.ranks),
-        6 => choices.within(1..=longest),
-        _ => choices.within(1..=virtual_page + 1),
+        6 => choices.within(1..=page + 1),
+        _ => choices.within(1..=longest),
     };
     drawn.clamp(1, longest)
 }
 
-/// One less than `tokens`, which are at least 1, just so many, or one more.
-fn near(choices: &mut impl Choices, tokens: u32) -> u32 {
-    tokens + choices.within(0..=2) - 1
+/// A multiple of `unit` up to `longest`, one token less or one more.
+fn near(choices: &mut impl Choices, unit: u32, longest: u32) -> u32 {
+    let most = (longest / unit).max(1);
+    let count = most - choices.within(0..=most - 1);
+    count * unit + choices.within(0..=2) - 1
 }
 
 fn length(runs: &[RunSpec]) -> u32 {

@@ -2,6 +2,8 @@ use proptest::prelude::*;
 
 use super::*;
 
+mod machine;
+
 fn part(piece: u32, rank: u32, last: bool) -> Part {
     Part { piece, rank: Rank(rank), last }
 }
