@@ -1,17 +1,54 @@
 //! Scenarios: what the lint calls sound has no defect; a hunt stops at the first finding of its kind.
 
 use std::path::Path;
+use std::sync::OnceLock;
 
+use crate::finding::{Code, Finding, Run};
 use crate::minimize::import::Target;
+use crate::scenario::Scenario;
+use crate::scenario::generate::Plant;
 use crate::world;
+
+/// The environment variable that plants a variant, as `SWITCH=VARIANT`, in every drawn scenario.
+pub const PLANT: &str = "KVSEAM_PLANT";
 
 /// Runs the scenario that `target` draws from `bytes`, and panics on what it hunts: the bytes are
 /// then the finding.
 pub fn run(target: Target, bytes: &[u8]) {
-    let scenario = target.scenario(bytes);
-    let run = world::run(&scenario, Path::new("")).expect("a drawn scenario can be run");
-    let prey = run.findings.iter().find(|&(code, _)| target.hunts(code));
-    if let Some((_, kept)) = prey {
-        panic!("{:?}\n{scenario:?}", kept.first);
+    static PLANTED: OnceLock<Option<Plant>> = OnceLock::new();
+    let plant = *PLANTED.get_or_init(planted);
+    let scenario = target.scenario(bytes, plant);
+    if let Some(finding) = prey(target, plant, &scenario) {
+        panic!("{finding:?}\n{scenario:?}");
     }
+}
+
+/// What the environment plants.
+fn planted() -> Option<Plant> {
+    let text = std::env::var_os(PLANT)?;
+    let plant = Plant::parse(&text.to_string_lossy());
+    Some(plant.unwrap_or_else(|error| panic!("{PLANT}: {error}")))
+}
+
+/// The earliest finding that `target` looks for in the scenario. Under a plant it counts only if the
+/// same scenario without the plant lacks its code: the plant is then the cause.
+pub fn prey(target: Target, plant: Option<Plant>, scenario: &Scenario) -> Option<Finding> {
+    let run = ran(scenario);
+    let first = target.first_prey(&run)?;
+    let Some(plant) = plant else { return Some(first.clone()) };
+    let without = ran(&plant.without(scenario));
+    caused(&run, &without, |code| target.hunts(code)).cloned()
+}
+
+/// The earliest finding of `run` whose code is `wanted` and absent in the run without its cause.
+pub fn caused<'a>(
+    run: &'a Run,
+    without: &Run,
+    wanted: impl Fn(Code) -> bool,
+) -> Option<&'a Finding> {
+    run.findings.earliest(|code| wanted(code) && without.findings.count(code) == 0)
+}
+
+fn ran(scenario: &Scenario) -> Run {
+    world::run(scenario, Path::new("")).expect("a drawn scenario can be run")
 }

@@ -20,8 +20,10 @@ use crate::units::{RequestId, Tick};
 
 mod choices;
 mod demand;
+mod plant;
 
 pub use choices::Choices;
+pub use plant::{Plant, PlantError};
 
 use demand::Demand;
 
@@ -49,12 +51,45 @@ pub enum Aim {
 
 /// Draws a valid scenario that names policies of `known`.
 pub fn generate(choices: &mut impl Choices, known: &KnownPolicies, aim: Aim) -> Scenario {
+    let mut scenario = draw(choices, known, aim, None);
+    match aim {
+        Aim::Any => {}
+        Aim::Sound => repair(choices, &mut scenario),
+    }
+    scenario
+}
+
+/// Draws a valid scenario with the variant `plant`, and sets back what else the lint objects to, as
+/// far as `plant` can do without it. Where nothing makes `plant` act, the one switch that would is
+/// set, too, if there is one.
+pub fn generate_planted(
+    choices: &mut impl Choices,
+    known: &KnownPolicies,
+    aim: Aim,
+    plant: Plant,
+) -> Scenario {
+    let mut scenario = draw(choices, known, aim, Some(plant));
+    plant.rouse(choices, known, &mut scenario);
+    plant.repair_others(choices, &mut scenario);
+    scenario
+}
+
+/// A scenario as it is drawn, with `plant` if there is one.
+fn draw(
+    choices: &mut impl Choices,
+    known: &KnownPolicies,
+    aim: Aim,
+    plant: Option<Plant>,
+) -> Scenario {
     let layout = LayoutConfig { page_size: *choices.pick(PAGE_SIZES), ranks: *choices.pick(RANKS) };
     let profile = match choices.chance(1, 2) {
         true => *choices.pick(Profile::ALL),
         false => Profile::Sound,
     };
-    let behaviour = overrides(choices, aim);
+    let mut behaviour = overrides(choices, aim);
+    if let Some(plant) = plant {
+        plant.put(&mut behaviour);
+    }
     let behaviours = behaviour.over(profile.behaviours());
     let (workload, demand) = demand::draw(choices, layout);
     let mut scenario = Scenario {
@@ -75,10 +110,6 @@ pub fn generate(choices: &mut impl Choices, known: &KnownPolicies, aim: Aim) -> 
     scenario.faults = faults(choices, &scenario, demand.len());
     if profile.forbids_striped_decode_cache() && layout.ranks > 1 {
         scenario.decode.cache = NO_CACHE.to_owned();
-    }
-    match aim {
-        Aim::Any => {}
-        Aim::Sound => repair(choices, &mut scenario),
     }
     scenario
 }
