@@ -19,6 +19,7 @@
 //! - [`minimize`], [`claims`]: smaller scenarios with the same finding, and what fuzz targets claim.
 //! - [`conform`]: recorded answers of a real engine against pool, cache and planner.
 //! - [`sweep`], [`report`]: grids of runs into a ledger, and the charts drawn from it alone.
+//! - [`fuzzing`]: campaigns of the real fuzz targets, and what they come to.
 //! - [`explain`], [`cli`]: what a code means, and the command line.
 //!
 //! ```
@@ -44,6 +45,8 @@ pub mod cli;
 pub mod conform;
 pub mod explain;
 pub mod finding;
+#[cfg(feature = "cli")]
+pub mod fuzzing;
 pub mod layout;
 pub mod limits;
 pub mod minimize;

@@ -73,3 +73,11 @@ pub const MINIMIZE_RUNS_ALLOWED: RangeInclusive<u64> = 1..=1_000_000_000;
 /// Waiting requests among which an order of admission chooses, so that a long queue does not cost a
 /// lookup for each in every step. The real system gives up its order beyond as many.
 pub const ADMISSION_WINDOW: usize = 128;
+/// Seeds of one cell of a hunt: more than a median needs.
+pub const HUNT_SEEDS: RangeInclusive<u64> = 1..=99;
+/// Seconds of one run of a hunt: a day.
+pub const HUNT_SECONDS: RangeInclusive<u64> = 1..=86_400;
+/// Executions of one run of a hunt: a week of the fastest target.
+pub const HUNT_EXECUTIONS: RangeInclusive<u64> = 1..=1_000_000_000;
+/// Seconds of a night: a week.
+pub const NIGHT_SECONDS: RangeInclusive<u64> = 1..=604_800;

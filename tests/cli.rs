@@ -351,3 +351,31 @@ fn a_piece_of_a_line_is_bounded() {
     let answer = with_input(&["plan", "--jsonl"], line).data(0);
     assert!(answer.contains("InputError") && answer.contains("0..=8388608"), "{answer}");
 }
+
+#[test]
+fn hunts_and_nights_are_refused_what_they_cannot_do() {
+    for (words, problem) in [
+        (["hunt", "--only", "planner"], "must be SWITCH=VARIANT, got \"planner\""),
+        (["hunt", "--only", "planer=x"], "must name a switch of `kvseam list behaviours`"),
+        (["hunt", "--only", "free_check=no"], "free_check: must be one of none, got \"no\""),
+        (["hunt", "--only", "planner=indexed"], "--only: planner=indexed: must be objected to"),
+        (["hunt", "--seeds", "0"], "must be in 1..=99, got 0"),
+        (["hunt", "--hazards", "no/such"], "error: no/such: "),
+    ] {
+        let message = kvseam(&words).message();
+        assert!(message.contains(problem), "{message}");
+    }
+    let folder = scratch("night");
+    let night = |more: &[&str]| kvseam(&[&["nightly", "--out", text(&folder)], more].concat());
+    for (more, problem) in [
+        (&["--budget", "30"][..], "like 90s, 30m or 2h, got \"30\""),
+        (&["--budget", "0m"], "must be in 1s..=168h, got 0m"),
+        (&["--budget", "1m", "--targets", "radix,hunt_bugs"], "got \"hunt_bugs\""),
+        (&["--budget", "1m", "--plan", "no/such.toml"], "error: no/such.toml: "),
+    ] {
+        let message = night(more).message();
+        assert!(message.contains(problem), "{message}");
+    }
+    std::fs::write(folder.join("state.json"), "[").unwrap();
+    assert!(night(&["--budget", "1m"]).message().contains("state.json:1: "));
+}

@@ -28,6 +28,7 @@ const ROOMS: &[&str] = &[
     "report",
     "explain",
     "claims",
+    "fuzzing",
     "cli",
 ];
 

@@ -9,11 +9,14 @@ use clap::{Parser, Subcommand};
 
 mod conform;
 mod explain;
+mod hunt;
 mod import;
 mod input;
+mod interrupt;
 mod lint;
 mod list;
 mod minimize;
+mod nightly;
 mod output;
 mod plan;
 mod replay;
@@ -56,6 +59,8 @@ enum Command {
     Report(report::ReportArgs),
     Minimize(minimize::MinimizeArgs),
     Import(import::ImportArgs),
+    Hunt(hunt::HuntArgs),
+    Nightly(nightly::NightlyArgs),
     Replay(replay::ReplayArgs),
     Conform(conform::ConformArgs),
     Explain(explain::ExplainArgs),
@@ -119,6 +124,8 @@ impl Cli {
             Command::Report(args) => report::run(args),
             Command::Minimize(args) => minimize::run(args),
             Command::Import(args) => import::run(args),
+            Command::Hunt(args) => hunt::run(args),
+            Command::Nightly(args) => nightly::run(args),
             Command::Replay(args) => replay::run(args),
             Command::Conform(args) => conform::run(args),
             Command::Explain(args) => explain::run(args),

@@ -1,15 +1,14 @@
 //! `kvseam sweep`: a grid of runs into a ledger.
 
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
 use clap::Args;
 use indicatif::{ProgressBar, ProgressStyle};
 use serde::Serialize;
-use signal_hook::consts::SIGINT;
 
 use super::input::within;
+use super::interrupt::stop_on_interrupt;
 use super::output::{Align, Format, FormatArgs, columns, print, print_json, row};
 use super::{CliError, Exit};
 use crate::finding::{Mark, Named};
@@ -17,7 +16,7 @@ use crate::limits;
 use crate::report::number::count;
 use crate::scenario::Scenario;
 use crate::scenario::validate::validate;
-use crate::sweep::execute::{Outcome, SweepError, execute};
+use crate::sweep::execute::{Outcome, Progress, SweepError, execute};
 use crate::sweep::ledger::Ledger;
 use crate::sweep::plan::{CellId, Plan};
 use crate::world::{self, Registry};
@@ -70,26 +69,11 @@ fn threads(text: &str) -> Result<usize, String> {
 pub(super) fn run(args: &SweepArgs) -> Result<Exit, CliError> {
     let plan = Plan::read(&args.plan).map_err(CliError::input)?;
     let path = args.out.clone().unwrap_or_else(|| default_ledger(&args.plan));
-    let known = Registry::default().names();
-    let check = |scenario: &Scenario| validate(scenario, &known).map_err(|why| why.to_string());
-    refuse_impossible(&plan, check)?;
-    let mut ledger = Ledger::start(&path, &plan, check).map_err(CliError::input)?;
-    let impossible = ledger.impossible().map_err(CliError::input)?;
-    if !impossible.is_empty() {
-        let cells = impossible.iter().map(|(&cell, reason)| (cell, reason.clone()));
-        eprintln!("{}", listed(&plan, cells, plan.cells()));
-    }
     let stop = stop_on_interrupt()?;
     let bar = progress_bar();
-    let folder = plan.sources.base_path.parent().unwrap_or(Path::new("")).to_owned();
-    let one = |scenario: &Scenario| world::run(scenario, &folder).map_err(|why| why.to_string());
-    let outcome = execute(&mut ledger, args.threads.unwrap_or(0), &stop, one, |progress| {
+    let (_, outcome) = fill(&plan, &path, args.threads.unwrap_or(0), &stop, |progress| {
         bar.set_length(progress.total);
         bar.set_position(progress.done);
-    })
-    .map_err(|error| match error {
-        SweepError::Ledger(_) => CliError::input(error),
-        SweepError::Threads(_) => CliError::failure(error),
     })?;
     bar.finish_and_clear();
     let answer = Answer {
@@ -108,6 +92,33 @@ pub(super) fn run(args: &SweepArgs) -> Result<Exit, CliError> {
         Format::Json => print_json(&answer)?,
     }
     Ok(exit(&outcome))
+}
+
+/// Does the runs that the ledger at `path` lacks, on `threads` threads (0: all cores).
+pub(super) fn fill(
+    plan: &Plan,
+    path: &Path,
+    threads: usize,
+    stop: &AtomicBool,
+    report: impl FnMut(Progress),
+) -> Result<(Ledger, Outcome), CliError> {
+    let known = Registry::default().names();
+    let check = |scenario: &Scenario| validate(scenario, &known).map_err(|why| why.to_string());
+    refuse_impossible(plan, check)?;
+    let mut ledger = Ledger::start(path, plan, check).map_err(CliError::input)?;
+    let impossible = ledger.impossible().map_err(CliError::input)?;
+    if !impossible.is_empty() {
+        let cells = impossible.iter().map(|(&cell, reason)| (cell, reason.clone()));
+        eprintln!("{}", listed(plan, cells, plan.cells()));
+    }
+    let folder = plan.sources.base_path.parent().unwrap_or(Path::new("")).to_owned();
+    let one = |scenario: &Scenario| world::run(scenario, &folder).map_err(|why| why.to_string());
+    let outcome =
+        execute(&mut ledger, threads, stop, one, report).map_err(|error| match error {
+            SweepError::Ledger(_) => CliError::input(error),
+            SweepError::Threads(_) => CliError::failure(error),
+        })?;
+    Ok((ledger, outcome))
 }
 
 /// Refuses a plan without a cell that can be run, before a ledger is made for it.
@@ -161,16 +172,6 @@ fn default_ledger(plan: &Path) -> PathBuf {
     let mut name = plan.file_stem().unwrap_or_default().to_owned();
     name.push(".ledger.sqlite");
     PathBuf::from(name)
-}
-
-/// A flag that Ctrl-C sets; a second Ctrl-C ends the process, as the runs under way can be long.
-fn stop_on_interrupt() -> Result<Arc<AtomicBool>, CliError> {
-    let stop = Arc::new(AtomicBool::new(false));
-    let code = Exit::Interrupted as i32;
-    signal_hook::flag::register_conditional_shutdown(SIGINT, code, Arc::clone(&stop))
-        .and_then(|_| signal_hook::flag::register(SIGINT, Arc::clone(&stop)))
-        .map_err(|error| CliError::failure(format!("Ctrl-C: {error}")))?;
-    Ok(stop)
 }
 
 /// On standard error, and only where that is a terminal.
