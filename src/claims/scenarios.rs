@@ -33,10 +33,11 @@ fn planted() -> Option<Plant> {
 /// The earliest finding that `target` looks for in the scenario. Under a plant it counts only if the
 /// same scenario without the plant lacks its code: the plant is then the cause.
 pub fn prey(target: Target, plant: Option<Plant>, scenario: &Scenario) -> Option<Finding> {
-    let run = ran(scenario);
+    let run = world::run(scenario, Path::new("")).expect("a drawn scenario can be run");
     let first = target.first_prey(&run)?;
     let Some(plant) = plant else { return Some(first.clone()) };
-    let without = ran(&plant.without(scenario));
+    // Where the plant's default cannot be run at all, there is nothing to tell the two apart by.
+    let without = world::run(&plant.without(scenario), Path::new("")).unwrap_or_default();
     caused(&run, &without, |code| target.hunts(code)).cloned()
 }
 
@@ -47,8 +48,4 @@ pub fn caused<'a>(
     wanted: impl Fn(Code) -> bool,
 ) -> Option<&'a Finding> {
     run.findings.earliest(|code| wanted(code) && without.findings.count(code) == 0)
-}
-
-fn ran(scenario: &Scenario) -> Run {
-    world::run(scenario, Path::new("")).expect("a drawn scenario can be run")
 }

@@ -183,9 +183,8 @@ mod tests {
     fn every_drawn_scenario_is_valid_and_has_the_variant() {
         let known = Registry::default().names();
         for plant in Plant::all() {
-            for scenario in drawn(plant, 100) {
+            for scenario in drawn(plant, 50) {
                 assert_eq!(validate(&scenario, &known), Ok(()), "{plant}: {scenario:?}");
-                assert_eq!(validate(&plant.without(&scenario), &known), Ok(()), "{plant}");
                 let unusual = scenario.behaviours().unusual();
                 assert!(unusual.contains(&(plant.switch, plant.variant)), "{plant}");
                 assert!(!plant.is_objected_to(&plant.without(&scenario)), "{plant}");
@@ -196,7 +195,7 @@ mod tests {
     #[test]
     fn no_objection_to_another_switch_is_left_without_need() {
         for plant in Plant::all() {
-            for scenario in drawn(plant, 100) {
+            for scenario in drawn(plant, 50) {
                 let is_roused = plant.is_objected_to(&scenario);
                 for other in objected(&scenario).into_iter().filter(|&name| name != plant.switch) {
                     let mut without = scenario.clone();
