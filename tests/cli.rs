@@ -379,3 +379,34 @@ fn hunts_and_nights_are_refused_what_they_cannot_do() {
     std::fs::write(folder.join("state.json"), "[").unwrap();
     assert!(night(&["--budget", "1m"]).message().contains("state.json:1: "));
 }
+
+#[test]
+fn a_night_without_cargo_fuzz_does_all_the_rest_and_fails_only_if_fuzzing_was_asked_for() {
+    let folder = scratch("night-without-fuzzing");
+    let base = std::fs::canonicalize(BASELINE).unwrap();
+    let plan = format!(
+        "version = 1\ntitle = \"small\"\nbase = '{}'\nseeds = {{ first = 1, count = 2 }}\n\
+         [[axes]]\npath = \"behaviour.decode_reservation\"\nvalues = [\"ceil\", \"floor\"]\n",
+        base.display()
+    );
+    let plan_path = folder.join("plan.toml");
+    std::fs::write(&plan_path, plan).unwrap();
+    let out = folder.join("nights");
+    let night = |more: &[&str]| {
+        let words = ["nightly", "--budget", "1h", "--out", text(&out), "--plan", text(&plan_path)];
+        let mut command = Command::new(assert_cmd::cargo::cargo_bin!("kvseam"));
+        let output = command.env("PATH", "").args(words).args(more).output().unwrap();
+        let page = std::fs::read_to_string(out.join("night.md")).unwrap();
+        (output.status.code(), String::from_utf8(output.stderr).unwrap(), page)
+    };
+    let missing = "cargo-fuzz is missing; `cargo install cargo-fuzz --locked` installs it";
+    let (code, stderr, page) = night(&[]);
+    assert_eq!(code, Some(0), "{stderr}");
+    assert!(stderr.contains(missing) && page.contains(missing), "{stderr}\n{page}");
+    assert!(page.starts_with("# Night 1\n\nNo new defect."), "{page}");
+    assert!(page.contains("small: 4 of 4 runs."), "{page}");
+    assert!(page.contains("| `reserve.short` | 2 | 4 | 50 % | – |"), "{page}");
+    let (code, _, page) = night(&["--targets", "radix"]);
+    assert_eq!(code, Some(1));
+    assert!(page.contains("# Night 2") && page.contains("| 50 % | the same |"), "{page}");
+}

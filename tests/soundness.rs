@@ -8,7 +8,7 @@ use kvseam::behaviour::SWITCHES;
 use kvseam::finding::{Code, Run, Severity};
 use kvseam::rng::Stream;
 use kvseam::scenario::expect::unmet;
-use kvseam::scenario::generate::{Aim, generate};
+use kvseam::scenario::generate::{Aim, Plant, generate};
 use kvseam::scenario::lint::lint;
 use kvseam::scenario::{Scenario, file};
 use kvseam::world::{Registry, run};
@@ -102,6 +102,10 @@ fn whatever_the_lint_objects_to_is_seen_to_fail_because_of_exactly_that() {
         ("planner", "indexed"),
     ];
     assert_eq!(never, harmless);
+    let known = Registry::default().names();
+    let left_out = Plant::all().filter(|plant| !plant.can_be_objected_to(&known));
+    let left_out: Vec<_> = left_out.map(|plant| (plant.switch, plant.variant)).collect();
+    assert_eq!(left_out, harmless, "what `kvseam hunt` has nothing to find of");
 }
 
 #[test]

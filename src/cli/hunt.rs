@@ -14,6 +14,7 @@ use crate::fuzzing::hunt::table::page;
 use crate::fuzzing::hunt::{Hunt, Settings, meant};
 use crate::fuzzing::libfuzzer::Limit;
 use crate::limits;
+use crate::report::number::count;
 use crate::scenario::generate::Plant;
 
 const EXAMPLES: &str = "\
@@ -25,8 +26,8 @@ Examples:
 ///
 /// Builds the targets with cargo-fuzz, runs each with an empty corpus up to its first find, and writes
 /// a table. What is measured is kept beside it, so that the same command goes on where it was stopped;
-/// another build, limit or number of seeds is measured anew. Exit code 4 when a behaviour is not found
-/// by the target meant for it.
+/// another build or limit is measured anew. Exit code 4 when a behaviour is not found by the target
+/// meant for it, 3 when the simulation panicked or the lint had no objection to what was found.
 #[derive(Args)]
 #[command(before_help = EXAMPLES)]
 pub(super) struct HuntArgs {
@@ -102,18 +103,23 @@ pub(super) fn run(args: &HuntArgs) -> Result<Exit, CliError> {
     for hole in &page.holes {
         eprintln!("not found by the target meant for it: {hole}");
     }
-    Ok(match (page.is_complete, page.holes.is_empty()) {
-        (false, _) => Exit::Interrupted,
-        (true, false) => Exit::Unmet,
-        (true, true) => Exit::Clean,
+    Ok(if !page.is_complete {
+        Exit::Interrupted
+    } else if page.has_bugs {
+        Exit::Defects
+    } else if !page.holes.is_empty() {
+        Exit::Unmet
+    } else {
+        Exit::Clean
     })
 }
 
 fn report(made: &Measurement, left: usize) {
     let Measurement { key, outcome, executions, millis } = made;
     let (plant, target, seed) = (&key.plant, &key.target, key.seed);
+    let (executions, left) = (count(*executions), count(left as u64));
     eprintln!(
-        "{plant} {target} {seed}: {outcome:?}, {executions} executions, {millis} ms; {left} left"
+        "{plant}: {target} {outcome}, {executions} executions in {millis} ms (seed {seed}; {left} to go)"
     );
 }
 

@@ -1,5 +1,6 @@
 //! What a hunt has measured: a file with one JSON object a line, appended as each is made.
 
+use std::fmt;
 use std::fs::{File, OpenOptions};
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -44,6 +45,20 @@ pub enum Outcome {
     },
     /// It did not end long after its limit.
     Endless,
+}
+
+impl fmt::Display for Outcome {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Outcome::Nothing => write!(f, "found nothing"),
+            Outcome::Found { code, is_objected_to: true } => write!(f, "found {code}"),
+            Outcome::Found { code, .. } => {
+                write!(f, "found {code} in a scenario to which the lint has no objection")
+            }
+            Outcome::Panicked { place } => write!(f, "panicked at {place}"),
+            Outcome::Endless => write!(f, "did not end"),
+        }
+    }
 }
 
 /// One line of the file.

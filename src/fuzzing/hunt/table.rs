@@ -16,6 +16,8 @@ pub struct Page {
     pub text: String,
     /// Behaviours that the target meant for them does not find.
     pub holes: Vec<Plant>,
+    /// Whether something was seen that is a bug of the simulation or of the lint.
+    pub has_bugs: bool,
     /// Whether every measurement has been made.
     pub is_complete: bool,
 }
@@ -74,9 +76,10 @@ pub fn page(
     text += &list("Holes: not found by the target meant for it", &holes);
     let without = hunt.rows.iter().filter(|row| row.meant.is_none()).map(|row| row.plant);
     text += &list("Without a hazard file, so that no target is meant", &Vec::from_iter(without));
-    text += &notes(all().flat_map(|cell| &cell.made).copied());
+    let bugs = bugs(all().flat_map(|cell| &cell.made).copied());
+    text += &bugs;
     text += &list("Sound on their own: nothing to find", sound);
-    Ok(Page { text, holes, is_complete })
+    Ok(Page { text, holes, has_bugs: !bugs.is_empty(), is_complete })
 }
 
 fn intro<'a>(
@@ -209,19 +212,15 @@ fn list(title: &str, plants: &[Plant]) -> String {
 }
 
 /// What should never be: finds that the lint did not foresee, panics of the simulation, endless runs.
-fn notes<'a>(made: impl Iterator<Item = &'a Measurement>) -> String {
+fn bugs<'a>(made: impl Iterator<Item = &'a Measurement>) -> String {
     let mut text = String::new();
     for made in made {
-        let what = match &made.outcome {
-            Outcome::Nothing | Outcome::Found { is_objected_to: true, .. } => continue,
-            Outcome::Found { code, .. } => {
-                format!("found `{code}` in a scenario to which the lint has no objection")
-            }
-            Outcome::Panicked { place } => format!("panicked at `{place}`"),
-            Outcome::Endless => "did not end".to_owned(),
-        };
+        let outcome = &made.outcome;
+        if matches!(outcome, Outcome::Nothing | Outcome::Found { is_objected_to: true, .. }) {
+            continue;
+        }
         let Key { plant, target, seed, .. } = &made.key;
-        text += &format!("- `{plant}`, `{target}`, seed {seed}: {what}\n");
+        text += &format!("- `{plant}`, `{target}`, seed {seed}: {outcome}\n");
     }
     if text.is_empty() { text } else { format!("\n## Bugs\n\n{text}") }
 }
@@ -272,10 +271,10 @@ mod tests {
         let panicked = Outcome::Panicked { place: "src/world/mod.rs:1:2".to_owned() };
         let panicked = Measurement { outcome: panicked, ..made(5, 5, true) };
         let sound = made(5, 5, true);
-        assert_eq!(notes([&sound].into_iter()), "");
-        let text = notes([&sound, &wrong, &panicked].into_iter());
-        assert!(text.contains("seed 1: found `read.freed` in a scenario to which"), "{text}");
-        assert!(text.contains("panicked at `src/world/mod.rs:1:2`"), "{text}");
+        assert_eq!(bugs([&sound].into_iter()), "");
+        let text = bugs([&sound, &wrong, &panicked].into_iter());
+        assert!(text.contains("seed 1: found read.freed in a scenario to which"), "{text}");
+        assert!(text.contains("panicked at src/world/mod.rs:1:2"), "{text}");
         assert_eq!(text.lines().count(), 5, "{text}");
     }
 }

@@ -66,7 +66,8 @@ impl Judge {
         Ok(Judge { kept, defects: out.join("new"), explained: out.join("finds") })
     }
 
-    /// What the crash of `target` on the bytes of `artifact` is.
+    /// What the crash of `target` on the bytes of `artifact` is. Of a hunt's find the artifact goes, as
+    /// the scenario says all that it does.
     pub fn judge(&self, target: &str, artifact: &Path, said: &Said) -> Result<Find, CampaignError> {
         let bytes = std::fs::read(artifact).map_err(CampaignError::at(artifact))?;
         // A panic of the simulation has printed its message, and shows up as one of the target's.
@@ -75,7 +76,13 @@ impl Judge {
             Some((target, panic::catch_unwind(AssertUnwindSafe(found)).unwrap_or(None)?))
         });
         match imported {
-            Some((target, imported)) => self.scenario(target, imported),
+            Some((target, imported)) => {
+                let find = self.scenario(target, imported)?;
+                if let Find::Explained(..) = find {
+                    std::fs::remove_file(artifact).map_err(CampaignError::at(artifact))?;
+                }
+                Ok(find)
+            }
             None => self.panic(target, artifact, said),
         }
     }
@@ -148,8 +155,8 @@ mod tests {
         let (regressions, artifact) = (folder.path().join("kept"), folder.path().join("crash-1"));
         std::fs::create_dir(&regressions).unwrap();
         let (bytes, imported) = crash(Target::HuntShortfall);
-        std::fs::write(&artifact, bytes).unwrap();
         let judged = || {
+            std::fs::write(&artifact, &bytes).unwrap();
             let judge = Judge::new(&regressions, folder.path()).unwrap();
             judge.judge("hunt_shortfall", &artifact, &Said::default()).unwrap()
         };

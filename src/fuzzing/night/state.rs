@@ -66,7 +66,7 @@ impl State {
         self.defects.extend(seen);
         self.explained.extend(night.explained.keys().cloned());
         self.targets.extend(night.targets.iter().cloned());
-        if let Some(sweep) = &night.sweep {
+        if let Some(sweep) = night.sweep.as_ref().filter(|sweep| sweep.done == sweep.total) {
             let rates = sweep.rates.iter();
             self.rates = rates
                 .map(|(code, rate)| (code.name().to_owned(), (rate.hits, rate.chances)))

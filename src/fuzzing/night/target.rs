@@ -1,6 +1,7 @@
 //! One fuzz target for its share of a night: rounds until the share is used up, a crash in each at
 //! most, and then its corpus thinned.
 
+use std::collections::BTreeSet;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -60,6 +61,7 @@ impl Night<'_> {
         let began = Instant::now();
         let corpus = self.corpus()?;
         let mut figures = Figures::default();
+        let mut artifacts = BTreeSet::new();
         for round in 1.. {
             let left = (share * TENTHS_FUZZED / 10).saturating_sub(began.elapsed());
             if left < Duration::from_secs(1) || stop.load(Ordering::Relaxed) {
@@ -70,7 +72,8 @@ impl Night<'_> {
             let End::Crash(artifact) = &ended.end else { break };
             figures.crashes += 1;
             forget(&corpus, artifact)?;
-            if !crashed(artifact, &ended.said)? {
+            // The same crash again is one of a committed seed: every round would end with it.
+            if !artifacts.insert(artifact.clone()) || !crashed(artifact, &ended.said)? {
                 break;
             }
         }
@@ -176,5 +179,75 @@ fn remove(folder: &Path) -> Result<(), CampaignError> {
         std::fs::remove_dir_all(folder).map_err(CampaignError::at(folder))
     } else {
         Ok(())
+    }
+}
+
+#[cfg(all(test, unix))]
+mod tests {
+    use std::fs;
+    use std::os::unix::fs::PermissionsExt;
+
+    use super::*;
+
+    /// A target that crashes in its first two rounds and keeps an input in each; thinned, its corpus is
+    /// one input.
+    const SCRIPT: &str = r##"#!/bin/sh
+for word in "$@"; do
+    case $word in
+        -artifact_prefix=*) artifacts=${word#*=} ;;
+        -merge=1) merge=yes ;;
+        -*) ;;
+        *) folders="$folders $word" ;;
+    esac
+done
+set -- $folders
+if [ "$merge" ]; then cp "$2/0a" "$1/0a"; exit 0; fi
+echo x > "$1/0a$(ls "$1" | wc -l)"
+echo x > "$1/0a"
+echo "#9 pulse cov: 5 ft: 7 corp: 1" >&2
+echo "stat::number_of_executed_units: 9" >&2
+number=$(ls "$artifacts" | wc -l)
+[ "$number" -lt 2 ] || exit 0
+echo x > "$artifacts/crash-$number"
+echo "thread '<unnamed>' (1) panicked at src/x.rs:1:$number:" >&2
+echo "Test unit written to ${artifacts}crash-$number" >&2
+exit 77
+"##;
+
+    fn run(stop: &AtomicBool, go_on: bool) -> (Figures, Vec<String>, Vec<String>) {
+        let folder = tempfile::tempdir().unwrap();
+        let program = folder.path().join("radix");
+        fs::write(&program, SCRIPT).unwrap();
+        fs::set_permissions(&program, fs::Permissions::from_mode(0o755)).unwrap();
+        let (programs, seeds) = (folder.path(), Path::new("no/such"));
+        let out = folder.path().join("nights");
+        let target = Night { name: "radix", programs, out: &out, seeds, number: 1 };
+        let mut places = Vec::new();
+        let figures = target.run(Duration::from_secs(20), stop, |artifact, said| {
+            assert!(artifact.is_file());
+            places.push(said.place.clone().unwrap());
+            Ok(go_on)
+        });
+        let corpus = fs::read_dir(out.join("corpus/radix")).unwrap();
+        let name = |entry: std::io::Result<fs::DirEntry>| entry.unwrap().file_name();
+        let corpus = corpus.map(|entry| name(entry).into_string().unwrap()).collect();
+        (figures.unwrap(), places, corpus)
+    }
+
+    #[test]
+    fn rounds_go_on_after_a_crash_and_the_corpus_is_thinned() {
+        let (figures, places, corpus) = run(&AtomicBool::new(false), true);
+        assert_eq!(places, ["src/x.rs:1:0", "src/x.rs:1:1"]);
+        assert_eq!((figures.executions, figures.crashes, figures.corpus), (27, 2, 1));
+        assert_eq!(figures.coverage, Some(Coverage { edges: 5, features: 7 }));
+        assert_eq!(corpus, ["0a"]);
+        let (figures, places, _) = run(&AtomicBool::new(false), false);
+        assert_eq!((figures.executions, places.len()), (9, 1));
+    }
+
+    #[test]
+    fn a_stopped_target_does_nothing() {
+        let (figures, places, corpus) = run(&AtomicBool::new(true), true);
+        assert_eq!((figures, places.len(), corpus.len()), (Figures::default(), 0, 0));
     }
 }

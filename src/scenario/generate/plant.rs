@@ -12,8 +12,8 @@ use crate::scenario::lint::lint;
 use crate::scenario::validate::{KnownPolicies, validate};
 
 /// Scenarios in which a variant must be objected to once, or it counts as sound on its own. Of those
-/// that are not, the rarest is objected to in one of some twenty.
-const DRAWS: u64 = 500;
+/// that are not, the rarest is objected to in one of some seven.
+const DRAWS: u64 = 400;
 
 /// A variant of a switch that is not its default.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
