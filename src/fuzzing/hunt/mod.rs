@@ -30,8 +30,8 @@ use state::{Measurement, Outcome, State};
 
 /// What a run may take beyond its limit, in seconds, before it is stopped and counts as endless.
 const GRACE: u64 = 60;
-/// Seconds that a limit in executions may take: no target is slower than some hundred a second.
-const SECONDS_FOR_EXECUTIONS: u64 = 600;
+/// Executions a second that the slowest target makes on the busiest machine.
+const SLOWEST: u64 = 10;
 
 /// How a hunt is measured.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -183,15 +183,15 @@ impl Hunt<'_> {
         let mut arguments: Vec<_> = flags.into_iter().map(Into::into).collect();
         arguments.extend([artifact_prefix(folder), corpus.into()]);
         let seconds = match task.limit {
-            Limit::Seconds(seconds) => seconds + GRACE,
-            Limit::Executions(_) => SECONDS_FOR_EXECUTIONS,
+            Limit::Seconds(seconds) => seconds,
+            Limit::Executions(executions) => executions / SLOWEST,
         };
         let job = Job {
             program: self.program(task.target),
             arguments,
             plant: Some(task.plant),
             log: folder.join("log"),
-            patience: Duration::from_secs(seconds),
+            patience: Duration::from_secs(seconds + GRACE),
         };
         let ended = job.run(stop)?;
         let outcome = match &ended.end {

@@ -98,7 +98,7 @@ fn explained(night: &Night, before: &State) -> String {
             None if before.explained.contains(name) => "seen before".to_owned(),
             None => format!("new: `finds/{name}`"),
         };
-        lines.push(format!("- {}, {} times, {kept}\n", explained.title, count(*times)));
+        lines.push(format!("- {} × {}, {kept}\n", count(*times), explained.title));
     }
     let text = section("What the hunts found", &lines);
     text + "\nA hunt crashes by design. None of these is a defect: the lint objects to each.\n"
@@ -188,7 +188,7 @@ mod tests {
             text.contains("| `radix` | 3 | 9,000 | 3,000 | 45 (40) | 7 (7) | 12 | 0 |"),
             "{text}"
         );
-        assert!(text.contains("- reserve.short by x, 2 times, seen before"), "{text}");
+        assert!(text.contains("- 2 × reserve.short by x, seen before"), "{text}");
         assert!(text.contains("| `placed.missing` | 5 | 50 | 10 % | the same |"), "{text}");
         assert!(text.contains("| `read.freed` | 2 | 50 | 4.0 % | **2.0 %** (1 of 50) |"), "{text}");
     }
