@@ -91,6 +91,16 @@ macro_rules! switches {
                 },)* }
             }
 
+            /// Sets the switch of this name to the variant of that name, and says whether both exist.
+            pub fn set(&mut self, switch: &str, variant: &str) -> bool {
+                $(if switch == stringify!($field) {
+                    let known = $name::ALL.iter().copied().find(|known| known.name() == variant);
+                    self.$field = known.or(self.$field);
+                    return known.is_some();
+                })*
+                false
+            }
+
             /// Sets the switch of this name to its default, which is sound, whatever the profile
             /// says. A name that no switch has changes nothing.
             pub fn reset(&mut self, switch: &str) {
@@ -570,7 +580,10 @@ mod tests {
             assert_eq!(behaviours.unusual(), [(switch.name, variant)]);
             last.reset(switch.name);
             assert_eq!(last.over(Behaviours::default()).unusual(), []);
+            assert!(last.set(switch.name, variant) && !last.set(switch.name, "no such"));
+            assert_eq!(last.over(Behaviours::default()).unusual(), [(switch.name, variant)]);
         }
+        assert!(!Overrides::default().set("no_such", "none"));
     }
 
     #[test]

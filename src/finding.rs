@@ -378,6 +378,14 @@ impl Findings {
         self.by_code.iter().map(|(&code, kept)| (code, kept))
     }
 
+    /// The earliest finding whose code is `wanted`; of several at once, the first in the order of
+    /// codes.
+    pub fn earliest(&self, wanted: impl Fn(Code) -> bool) -> Option<&Finding> {
+        let kept = self.iter().filter(|&(code, _)| wanted(code));
+        let firsts = kept.filter_map(|(_, kept)| kept.first.first());
+        firsts.min_by_key(|finding| (finding.tick, finding.code))
+    }
+
     /// Whether a sound system could have left this: no defect.
     pub fn is_clean(&self) -> bool {
         self.by_code.keys().all(|code| code.severity() == Severity::Expected)

@@ -21,6 +21,7 @@
 //! - [`conform`]: recorded answers of a real engine against pool, cache and planner.
 //! - [`sweep`], [`report`]: grids of runs into a ledger, and the charts drawn from it alone.
 //! - [`picture`]: one planner call or one run as a drawing.
+//! - [`fuzzing`]: campaigns of the real fuzz targets, and what they come to.
 //! - [`explain`], [`cli`]: what a code or an error line means, and the command line.
 //!
 //! ```
@@ -46,6 +47,8 @@ pub mod cli;
 pub mod conform;
 pub mod explain;
 pub mod finding;
+#[cfg(feature = "cli")]
+pub mod fuzzing;
 pub mod layout;
 pub mod limits;
 pub mod minimize;

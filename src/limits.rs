@@ -97,3 +97,11 @@ pub const LEARN_SCENARIOS: RangeInclusive<u64> = 1..=1_000_000;
 /// Any number of an error line: above all that pools and prompts can hold, and times a virtual page
 /// still within 64 bits.
 pub const LINE_NUMBER_MAX: u64 = 1 << 40;
+/// Seeds of one cell of a hunt: more than a median needs.
+pub const HUNT_SEEDS: RangeInclusive<u64> = 1..=99;
+/// Seconds of one run of a hunt: a day.
+pub const HUNT_SECONDS: RangeInclusive<u64> = 1..=86_400;
+/// Executions of one run of a hunt: a week of the fastest target.
+pub const HUNT_EXECUTIONS: RangeInclusive<u64> = 1..=1_000_000_000;
+/// Seconds of a night: a week.
+pub const NIGHT_SECONDS: RangeInclusive<u64> = 1..=604_800;

@@ -388,3 +388,62 @@ fn one_case_is_seen_as_a_picture_as_lines_and_as_a_script() {
     assert!(script.contains("build_dcp_token_transfer_plan(") && script.contains("\"dst\": [1]"));
     kvseam(&["replay", "sims/hazards", HAZARD, "--emit", "python"]).message();
 }
+
+#[test]
+fn hunts_and_nights_are_refused_what_they_cannot_do() {
+    for (words, problem) in [
+        (["hunt", "--only", "planner"], "must be SWITCH=VARIANT, got \"planner\""),
+        (["hunt", "--only", "planer=x"], "must name a switch of `kvseam list behaviours`"),
+        (["hunt", "--only", "free_check=no"], "free_check: must be one of none, got \"no\""),
+        (["hunt", "--only", "planner=indexed"], "--only: planner=indexed: must be objected to"),
+        (["hunt", "--seeds", "0"], "must be in 1..=99, got 0"),
+        (["hunt", "--hazards", "no/such"], "error: no/such: "),
+    ] {
+        let message = kvseam(&words).message();
+        assert!(message.contains(problem), "{message}");
+    }
+    let folder = scratch("night");
+    let night = |more: &[&str]| kvseam(&[&["nightly", "--out", text(&folder)], more].concat());
+    for (more, problem) in [
+        (&["--budget", "30"][..], "like 90s, 30m or 2h, got \"30\""),
+        (&["--budget", "0m"], "must be in 1s..=168h, got 0m"),
+        (&["--budget", "1m", "--targets", "radix,hunt_bugs"], "got \"hunt_bugs\""),
+        (&["--budget", "1m", "--plan", "no/such.toml"], "error: no/such.toml: "),
+    ] {
+        let message = night(more).message();
+        assert!(message.contains(problem), "{message}");
+    }
+    std::fs::write(folder.join("state.json"), "[").unwrap();
+    assert!(night(&["--budget", "1m"]).message().contains("state.json:1: "));
+}
+
+#[test]
+fn a_night_without_cargo_fuzz_does_all_the_rest_and_fails_only_if_fuzzing_was_asked_for() {
+    let folder = scratch("night-without-fuzzing");
+    let base = std::fs::canonicalize(BASELINE).unwrap();
+    let plan = format!(
+        "version = 1\ntitle = \"small\"\nbase = '{}'\nseeds = {{ first = 1, count = 2 }}\n\
+         [[axes]]\npath = \"behaviour.decode_reservation\"\nvalues = [\"ceil\", \"floor\"]\n",
+        base.display()
+    );
+    let plan_path = folder.join("plan.toml");
+    std::fs::write(&plan_path, plan).unwrap();
+    let out = folder.join("nights");
+    let night = |more: &[&str]| {
+        let words = ["nightly", "--budget", "1h", "--out", text(&out), "--plan", text(&plan_path)];
+        let mut command = Command::new(assert_cmd::cargo::cargo_bin!("kvseam"));
+        let output = command.env("PATH", "").args(words).args(more).output().unwrap();
+        let page = std::fs::read_to_string(out.join("night.md")).unwrap();
+        (output.status.code(), String::from_utf8(output.stderr).unwrap(), page)
+    };
+    let missing = "cargo-fuzz is missing; `cargo install cargo-fuzz --locked` installs it";
+    let (code, stderr, page) = night(&[]);
+    assert_eq!(code, Some(0), "{stderr}");
+    assert!(stderr.contains(missing) && page.contains(missing), "{stderr}\n{page}");
+    assert!(page.starts_with("# Night 1\n\nNo new defect."), "{page}");
+    assert!(page.contains("small: 4 of 4 runs."), "{page}");
+    assert!(page.contains("| `reserve.short` | 2 | 4 | 50 % | – |"), "{page}");
+    let (code, _, page) = night(&["--targets", "radix"]);
+    assert_eq!(code, Some(1));
+    assert!(page.contains("# Night 2") && page.contains("| 50 % | the same |"), "{page}");
+}

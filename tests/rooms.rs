@@ -30,6 +30,7 @@ const ROOMS: &[&str] = &[
     "picture",
     "explain",
     "claims",
+    "fuzzing",
     "cli",
 ];
 

@@ -115,7 +115,7 @@ fn sound_scenarios_are_large_enough_and_have_everything_in_a_twentieth_of_them()
     let mut sizes = Sizes::default();
     for seed in 0..DRAWS {
         let mut stream = Stream::new(seed, "features");
-        let drawn = draw(&mut stream, &known, Aim::Sound);
+        let drawn = draw(&mut stream, &known, Aim::Sound, None);
         let mut scenario = drawn.clone();
         repair(&mut stream, &mut scenario);
         let run = world::run_with(&scenario, Path::new(""), &registry).unwrap();

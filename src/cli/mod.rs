@@ -12,12 +12,15 @@ mod dry_run;
 mod emit;
 mod explain;
 mod export;
+mod hunt;
 mod import;
 mod input;
+mod interrupt;
 mod lint;
 mod list;
 mod merge;
 mod minimize;
+mod nightly;
 mod output;
 mod plan;
 mod replay;
@@ -64,6 +67,8 @@ enum Command {
     Report(report::ReportArgs),
     Minimize(minimize::MinimizeArgs),
     Import(import::ImportArgs),
+    Hunt(hunt::HuntArgs),
+    Nightly(nightly::NightlyArgs),
     Replay(replay::ReplayArgs),
     Conform(conform::ConformArgs),
     Explain(explain::ExplainArgs),
@@ -129,6 +134,8 @@ impl Cli {
             Command::Report(args) => report::run(args),
             Command::Minimize(args) => minimize::run(args),
             Command::Import(args) => import::run(args),
+            Command::Hunt(args) => hunt::run(args),
+            Command::Nightly(args) => nightly::run(args),
             Command::Replay(args) => replay::run(args),
             Command::Conform(args) => conform::run(args),
             Command::Explain(args) => explain::run(args),

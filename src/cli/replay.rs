@@ -47,16 +47,16 @@ enum Language {
 
 /// What became of one file.
 #[derive(Serialize)]
-struct Replayed {
-    file: String,
-    verdict: Verdict,
+pub(super) struct Replayed {
+    pub(super) file: String,
+    pub(super) verdict: Verdict,
     /// Why it failed, or why it could not be run.
-    reasons: Vec<String>,
+    pub(super) reasons: Vec<String>,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
-enum Verdict {
+pub(super) enum Verdict {
     Pass,
     Fail,
     Error,
@@ -66,8 +66,24 @@ pub(super) fn run(args: &ReplayArgs) -> Result<Exit, CliError> {
     if let Some(Language::Python) = args.emit {
         return emit_python(args);
     }
+    let replayed = check(&args.paths)?;
+    match args.output.format {
+        Format::Table => print(&text(&replayed))?,
+        Format::Json => print_json(&replayed)?,
+    }
+    let with = |verdict| replayed.iter().filter(move |file| file.verdict == verdict);
+    let errors: Vec<&str> =
+        with(Verdict::Error).flat_map(|file| file.reasons.iter().map(String::as_str)).collect();
+    if !errors.is_empty() {
+        return Err(CliError::Input(errors.join("\nerror: ")));
+    }
+    Ok(if with(Verdict::Fail).next().is_none() { Exit::Clean } else { Exit::Unmet })
+}
+
+/// Runs the files, and those with an `[expect]` in the folders.
+pub(super) fn check(paths: &[PathBuf]) -> Result<Vec<Replayed>, CliError> {
     let mut files = Vec::new();
-    for path in &args.paths {
+    for path in paths {
         if !path.is_dir() {
             files.push(path.clone());
             continue;
@@ -86,18 +102,7 @@ pub(super) fn run(args: &ReplayArgs) -> Result<Exit, CliError> {
         }
         files.extend(expecting);
     }
-    let replayed: Vec<Replayed> = files.par_iter().map(|file| replay(file)).collect();
-    match args.output.format {
-        Format::Table => print(&text(&replayed))?,
-        Format::Json => print_json(&replayed)?,
-    }
-    let with = |verdict| replayed.iter().filter(move |file| file.verdict == verdict);
-    let errors: Vec<&str> =
-        with(Verdict::Error).flat_map(|file| file.reasons.iter().map(String::as_str)).collect();
-    if !errors.is_empty() {
-        return Err(CliError::Input(errors.join("\nerror: ")));
-    }
-    Ok(if with(Verdict::Fail).next().is_none() { Exit::Clean } else { Exit::Unmet })
+    Ok(files.par_iter().map(|file| replay(file)).collect())
 }
 
 /// Prints the script for the one scenario.

@@ -1,23 +1,23 @@
 //! `kvseam sweep`: a grid of runs into a ledger.
 
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
 use clap::Args;
 use indicatif::{ProgressBar, ProgressStyle};
-use signal_hook::consts::{SIGINT, SIGTERM};
 
 use super::input::{self, STDIN, is_stdin, within};
+use super::interrupt::stop_on_interrupt;
 use super::output::FormatArgs;
 use super::standing::Standing;
 use super::{CliError, Exit, dry_run};
+use crate::finding::Run;
 use crate::limits;
 use crate::report::number::count;
 use crate::scenario::Scenario;
 use crate::scenario::validate::validate;
 use crate::sweep::cell::CellId;
-use crate::sweep::execute::{SweepError, execute};
+use crate::sweep::execute::{Outcome, Progress, SweepError, execute};
 use crate::sweep::ledger::Ledger;
 use crate::sweep::plan::Plan;
 use crate::sweep::shard::Shard;
@@ -73,31 +73,17 @@ fn threads(text: &str) -> Result<usize, String> {
 pub(super) fn run(args: &SweepArgs) -> Result<Exit, CliError> {
     let plan = plan(args)?;
     let shard = shard(args)?;
-    let known = Registry::default().names();
-    let check = |scenario: &Scenario| validate(scenario, &known).map_err(|why| why.to_string());
-    refuse_impossible(&plan, check)?;
-    let folder = plan.sources.base_path.parent().unwrap_or(Path::new("")).to_owned();
-    let one = |scenario: &Scenario| world::run(scenario, &folder).map_err(|why| why.to_string());
     let threads = args.threads.unwrap_or(0);
     if args.dry_run {
-        return dry_run::run(&plan, shard, threads, check, one, args.output.format);
+        refuse_impossible(&plan, checker())?;
+        return dry_run::run(&plan, shard, threads, checker(), one(&plan), args.output.format);
     }
     let path = ledger_path(args, shard)?;
-    let mut ledger = Ledger::start_shard(&path, &plan, shard, check).map_err(CliError::input)?;
-    let impossible = ledger.impossible().map_err(CliError::input)?;
-    if !impossible.is_empty() {
-        let cells = impossible.iter().map(|(&cell, reason)| (cell, reason.clone()));
-        eprintln!("{}", listed(&plan, cells, plan.cells()));
-    }
     let stop = stop_on_interrupt()?;
     let bar = progress_bar();
-    let outcome = execute(&mut ledger, threads, &stop, one, |progress| {
+    let (ledger, outcome) = fill(&plan, &path, shard, threads, &stop, |progress| {
         bar.set_length(progress.total);
         bar.set_position(progress.done);
-    })
-    .map_err(|error| match error {
-        SweepError::Ledger(_) => CliError::input(error),
-        SweepError::Threads(_) => CliError::failure(error),
     })?;
     bar.finish_and_clear();
     let mut standing = Standing::new(&path, &ledger, outcome.progress, &outcome.judged)?;
@@ -142,6 +128,42 @@ fn ledger_path(args: &SweepArgs, shard: Shard) -> Result<PathBuf, CliError> {
     }
 }
 
+/// Does the runs of a shard that the ledger at `path` lacks, on `threads` threads (0: all cores).
+pub(super) fn fill(
+    plan: &Plan,
+    path: &Path,
+    shard: Shard,
+    threads: usize,
+    stop: &AtomicBool,
+    report: impl FnMut(Progress) + Send,
+) -> Result<(Ledger, Outcome), CliError> {
+    refuse_impossible(plan, checker())?;
+    let mut ledger = Ledger::start_shard(path, plan, shard, checker()).map_err(CliError::input)?;
+    let impossible = ledger.impossible().map_err(CliError::input)?;
+    if !impossible.is_empty() {
+        let cells = impossible.iter().map(|(&cell, reason)| (cell, reason.clone()));
+        eprintln!("{}", listed(plan, cells, plan.cells()));
+    }
+    let outcome =
+        execute(&mut ledger, threads, stop, one(plan), report).map_err(|error| match error {
+            SweepError::Ledger(_) => CliError::input(error),
+            SweepError::Threads(_) => CliError::failure(error),
+        })?;
+    Ok((ledger, outcome))
+}
+
+/// Says why a scenario cannot be run, if it cannot.
+fn checker() -> impl Fn(&Scenario) -> Result<(), String> {
+    let known = Registry::default().names();
+    move |scenario| validate(scenario, &known).map_err(|why| why.to_string())
+}
+
+/// Runs one scenario of a plan.
+fn one(plan: &Plan) -> impl Fn(&Scenario) -> Result<Run, String> + Sync {
+    let folder = plan.sources.base_path.parent().unwrap_or(Path::new("")).to_owned();
+    move |scenario| world::run(scenario, &folder).map_err(|why| why.to_string())
+}
+
 /// Refuses a plan without a cell that can be run, before a ledger is made for it.
 fn refuse_impossible(
     plan: &Plan,
@@ -184,19 +206,6 @@ fn default_ledger(plan: &Path, shard: Shard) -> PathBuf {
     }
     name.push(".ledger.sqlite");
     PathBuf::from(name)
-}
-
-/// A flag that Ctrl-C sets, or a cluster that takes its machine back; a second time ends the process,
-/// as the runs under way can be long.
-fn stop_on_interrupt() -> Result<Arc<AtomicBool>, CliError> {
-    let stop = Arc::new(AtomicBool::new(false));
-    let code = Exit::Interrupted as i32;
-    for signal in [SIGINT, SIGTERM] {
-        signal_hook::flag::register_conditional_shutdown(signal, code, Arc::clone(&stop))
-            .and_then(|_| signal_hook::flag::register(signal, Arc::clone(&stop)))
-            .map_err(|error| CliError::failure(format!("signal {signal}: {error}")))?;
-    }
-    Ok(stop)
 }
 
 /// On standard error, and only where that is a terminal.

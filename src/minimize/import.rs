@@ -9,14 +9,14 @@ use std::sync::LazyLock;
 use siphasher::sip::SipHasher13;
 
 use super::{MinimizeError, Minimized, minimize};
-use crate::finding::{Code, Named, Severity};
+use crate::finding::{Code, Finding, Named, Run, Severity};
 use crate::scenario::Scenario;
-use crate::scenario::generate::{Aim, Endless, generate};
+use crate::scenario::generate::{Aim, Endless, Plant, generate, generate_planted};
 use crate::scenario::validate::KnownPolicies;
 use crate::world::{self, Registry};
 
 /// A fuzz target that runs scenarios and crashes on findings of its codes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Target {
     /// What the lint calls sound has no defect.
     SoundScenarios,
@@ -84,14 +84,24 @@ impl Target {
         &KNOWN
     }
 
-    /// The scenario that the target runs for these bytes.
-    pub fn scenario(self, bytes: &[u8]) -> Scenario {
-        generate(&mut Endless::new(bytes), self.known(), self.aim())
+    /// The scenario that the target runs for these bytes; with a `plant`, one that has its variant and
+    /// as little else as can be that is unsound.
+    pub fn scenario(self, bytes: &[u8], plant: Option<Plant>) -> Scenario {
+        let mut bytes = Endless::new(bytes);
+        match plant {
+            Some(plant) => generate_planted(&mut bytes, self.known(), self.aim(), plant),
+            None => generate(&mut bytes, self.known(), self.aim()),
+        }
+    }
+
+    /// What the target looks for and the run shows, the earliest of it.
+    pub fn first_prey(self, run: &Run) -> Option<&Finding> {
+        run.findings.earliest(|code| self.hunts(code))
     }
 }
 
 /// The hunt that a code belongs to; a refusal that a sound system gives belongs to none.
-fn hunter(code: Code) -> Option<Target> {
+pub fn hunter(code: Code) -> Option<Target> {
     match code {
         Code::RefusedShortfall
         | Code::RefusedIndex
@@ -130,7 +140,7 @@ fn hunter(code: Code) -> Option<Target> {
 /// A file for `sims/regressions`.
 #[derive(Clone, Debug)]
 pub struct Imported {
-    /// Its name: the code, and eight digits of a hash of the scenario.
+    /// Its name: the code, and the scenario's [`digest`].
     pub name: String,
     /// Its text: a line that reproduces it, and the scenario.
     pub text: String,
@@ -141,22 +151,23 @@ pub struct Imported {
 /// The file for the crash of `target` that `artifact` holds the bytes of. Of the codes that the
 /// target looks for, the one found first must stay.
 pub fn import(target: Target, artifact: &[u8], runs_max: u64) -> Result<Imported, MinimizeError> {
-    let scenario = target.scenario(artifact);
+    let scenario = target.scenario(artifact, None);
     let folder = Path::new("");
     let run = world::run(&scenario, folder)?;
-    let prey = run.findings.iter().filter(|&(code, _)| target.hunts(code));
-    let first = prey.filter_map(|(code, kept)| Some((kept.first.first()?.tick, code))).min();
-    let (_, code) = first.ok_or(MinimizeError::NoDefect)?;
+    let code = target.first_prey(&run).ok_or(MinimizeError::NoDefect)?.code;
     let minimized = minimize(&scenario, folder, &BTreeSet::from([code]), runs_max)?;
     let text = minimized.scenario.to_toml();
-    let name = format!("{}-{:08x}.toml", code.name(), short_digest(&text));
+    let name = format!("{}-{:08x}.toml", code.name(), digest(&minimized.scenario));
     let text = format!("# kvseam run sims/regressions/{name}\n{text}");
     Ok(Imported { name, text, minimized })
 }
 
-fn short_digest(text: &str) -> u32 {
+/// Eight digits that the files of one mistake have in common: of the scenario without its title and
+/// without what it must show, which change when the mistake is named or mended.
+pub fn digest(scenario: &Scenario) -> u32 {
+    let bare = Scenario { title: String::new(), expect: None, ..scenario.clone() };
     let mut hasher = SipHasher13::new();
-    hasher.write(text.as_bytes());
+    hasher.write(bare.to_toml().as_bytes());
     let [.., a, b, c, d] = hasher.finish().to_be_bytes();
     u32::from_be_bytes([a, b, c, d])
 }

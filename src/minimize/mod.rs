@@ -120,13 +120,8 @@ fn detour(search: &mut Search) -> bool {
 
 /// The code of the earliest defect; where several are found at once, the first in the order of codes.
 fn first_defect(run: &Run) -> Result<Code, MinimizeError> {
-    run.findings
-        .iter()
-        .filter(|(code, _)| code.severity() == Severity::Defect)
-        .filter_map(|(code, kept)| Some((kept.first.first()?.tick, code)))
-        .min()
-        .map(|(_, code)| code)
-        .ok_or(MinimizeError::NoDefect)
+    let first = run.findings.earliest(|code| code.severity() == Severity::Defect);
+    first.map(|finding| finding.code).ok_or(MinimizeError::NoDefect)
 }
 
 #[cfg(test)]

@@ -21,10 +21,12 @@ use crate::units::{RequestId, Tick};
 
 mod choices;
 mod demand;
+mod plant;
 
 pub use choices::Choices;
 #[cfg(feature = "arbitrary")]
 pub use choices::Endless;
+pub use plant::{Plant, PlantError};
 
 use demand::Demand;
 
@@ -79,7 +81,7 @@ pub enum Aim {
 
 /// Draws a valid scenario that names policies of `known`.
 pub fn generate(choices: &mut impl Choices, known: &KnownPolicies, aim: Aim) -> Scenario {
-    let mut scenario = draw(choices, known, aim);
+    let mut scenario = draw(choices, known, aim, None);
     match aim {
         Aim::Any => {}
         Aim::Sound => repair(choices, &mut scenario),
@@ -87,13 +89,36 @@ pub fn generate(choices: &mut impl Choices, known: &KnownPolicies, aim: Aim) -> 
     scenario
 }
 
-/// Draws a valid scenario that is not repaired yet.
-pub fn draw(choices: &mut impl Choices, known: &KnownPolicies, aim: Aim) -> Scenario {
+/// Draws a valid scenario with the variant `plant`, and sets back what else the lint objects to, as
+/// far as `plant` can do without it. Where nothing makes `plant` act, the one switch that would is
+/// set, too, if there is one.
+pub fn generate_planted(
+    choices: &mut impl Choices,
+    known: &KnownPolicies,
+    aim: Aim,
+    plant: Plant,
+) -> Scenario {
+    let mut scenario = draw(choices, known, aim, Some(plant));
+    plant.rouse(choices, known, &mut scenario);
+    plant.repair_others(choices, &mut scenario);
+    scenario
+}
+
+/// A valid scenario that is not repaired yet, with `plant` if there is one.
+pub fn draw(
+    choices: &mut impl Choices,
+    known: &KnownPolicies,
+    aim: Aim,
+    plant: Option<Plant>,
+) -> Scenario {
     let layout = LayoutConfig { page_size: *choices.pick(PAGE_SIZES), ranks: *choices.pick(RANKS) };
-    let (profile, behaviour) = match aim == Aim::Sound && choices.chance(1, 2) {
+    let (profile, mut behaviour) = match aim == Aim::Sound && choices.chance(1, 2) {
         true => (Profile::Sound, harmless(choices)),
         false => (profile(choices, aim), overrides(choices, aim)),
     };
+    if let Some(plant) = plant {
+        plant.put(&mut behaviour);
+    }
     let behaviours = behaviour.over(profile.behaviours());
     let is_crowded = choices.chance(2, 7);
     let (workload, demand) = demand::draw(choices, layout, is_crowded);

@@ -1,0 +1,83 @@
+//! Which behaviours there are to look for, and which hunt is meant to find each: the one whose codes
+//! its hazard files show.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use super::Row;
+use crate::claims::scenarios::caused;
+use crate::fuzzing::{CampaignError, files};
+use crate::minimize::import::{Target, hunter};
+use crate::scenario::file;
+use crate::scenario::generate::Plant;
+use crate::world::{self, Registry};
+
+/// Hunts by plant, with the number of hazard files that show it to each.
+type Votes = BTreeMap<Plant, BTreeMap<Target, u64>>;
+
+/// Every variant that the lint can object to, with the hunt that most of its hazard files in `folder`
+/// are first seen by; and the variants that it never objects to.
+pub fn rows(folder: &Path) -> Result<(Vec<Row>, Vec<Plant>), CampaignError> {
+    let known = Registry::default().names();
+    let votes = votes(folder)?;
+    let (unsound, sound): (Vec<Plant>, Vec<Plant>) =
+        Plant::all().partition(|plant| plant.can_be_objected_to(&known));
+    let row = |plant| {
+        let hunts = votes.get(&plant);
+        // Of as many votes, the first hunt.
+        let most = |hunts: &BTreeMap<Target, u64>| {
+            hunts.iter().rev().max_by_key(|&(_, votes)| votes).map(|(&target, _)| target)
+        };
+        Row { plant, meant: hunts.and_then(most) }
+    };
+    Ok((unsound.into_iter().map(row).collect(), sound))
+}
+
+/// Each hazard file has a vote for each variant in it: for the hunt of the earliest finding that is
+/// absent with that variant's switch at its default.
+fn votes(folder: &Path) -> Result<Votes, CampaignError> {
+    let mut votes = Votes::new();
+    for path in files(folder, "toml")? {
+        let scenario = file::load(&path);
+        let scenario = scenario.map_err(|error| CampaignError::Scenario(error.to_string()))?;
+        let run = |scenario: &_| {
+            let wrong = |why| CampaignError::Scenario(format!("{}: {why}", path.display()));
+            world::run(scenario, folder).map_err(wrong)
+        };
+        let whole = run(&scenario)?;
+        if whole.findings.is_clean() {
+            continue;
+        }
+        let unusual = scenario.behaviours().unusual();
+        for plant in unusual.into_iter().map(|(switch, variant)| Plant { switch, variant }) {
+            let without = run(&plant.without(&scenario))?;
+            let first = caused(&whole, &without, |code| hunter(code).is_some());
+            if let Some(hunt) = first.and_then(|finding| hunter(finding.code)) {
+                *votes.entry(plant).or_default().entry(hunt).or_default() += 1;
+            }
+        }
+    }
+    Ok(votes)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_behaviour_has_a_hunt_that_is_meant_for_it() {
+        let (rows, sound) = rows(Path::new("sims/hazards")).unwrap();
+        let meant = |text: &str| {
+            let row = rows.iter().find(|row| row.plant.to_string() == text);
+            row.unwrap_or_else(|| panic!("{text} can be objected to")).meant
+        };
+        assert_eq!(meant("decode_prefix_cut=padded_up"), Some(Target::HuntPlacement));
+        assert_eq!(meant("decode_prefix_cut=physical_page"), Some(Target::HuntMisalignment));
+        assert_eq!(meant("decode_reservation=floor"), Some(Target::HuntShortfall));
+        assert_eq!(meant("free_check=none"), Some(Target::HuntLifetime));
+        assert_eq!(meant("release_on_abort=at_once"), Some(Target::HuntLifetime));
+        assert!(sound.contains(&Plant { switch: "planner", variant: "indexed" }));
+        let without: Vec<_> = rows.iter().filter(|row| row.meant.is_none()).collect();
+        assert!(without.is_empty(), "no hazard file shows {without:?}");
+    }
+}

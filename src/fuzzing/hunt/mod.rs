@@ -1,0 +1,229 @@
+//! The proof that the hunters see: every unsound behaviour is planted in turn, and each fuzz target
+//! that draws scenarios looks for it.
+//!
+//! A *measurement* is one run of one target with one plant and one seed, up to the first finding that
+//! the plant alone has caused. It is one line of the state file, so that a stopped hunt goes on where
+//! it ended.
+
+use std::collections::BTreeMap;
+use std::hash::Hasher;
+use std::panic::{self, AssertUnwindSafe};
+use std::path::{Path, PathBuf};
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use siphasher::sip::SipHasher13;
+
+use super::CampaignError;
+use super::libfuzzer::{End, Ended, Job, Limit, artifact_prefix};
+use crate::claims::scenarios::prey;
+use crate::finding::Named;
+use crate::minimize::import::Target;
+use crate::scenario::generate::Plant;
+
+pub mod meant;
+pub mod state;
+pub mod table;
+
+use state::{Measurement, Outcome, State};
+
+/// What a run may take beyond its limit, in seconds, before it is stopped and counts as endless.
+const GRACE: u64 = 60;
+/// Executions a second that the slowest target makes on the busiest machine.
+const SLOWEST: u64 = 10;
+
+/// How a hunt is measured.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Settings {
+    /// Seeds of each plant and target, from 1 on.
+    pub seeds: u64,
+    /// The limit of the target that is meant for a plant.
+    pub meant: Limit,
+    /// The limit of the others.
+    pub others: Limit,
+    /// Processes at a time.
+    pub jobs: usize,
+}
+
+/// A behaviour to look for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Row {
+    /// What is planted.
+    pub plant: Plant,
+    /// The target that is meant to find it, if a hazard shows it.
+    pub meant: Option<Target>,
+}
+
+/// One measurement to be made.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Task {
+    plant: Plant,
+    target: Target,
+    seed: u64,
+    limit: Limit,
+}
+
+/// A hunt with all that it needs.
+pub struct Hunt<'a> {
+    /// How it is measured.
+    pub settings: Settings,
+    /// What is looked for.
+    pub rows: &'a [Row],
+    /// The folder of the targets' programs.
+    pub programs: &'a Path,
+}
+
+impl Settings {
+    /// The limit of `target` in this row.
+    pub fn limit(&self, row: &Row, target: Target) -> Limit {
+        if row.meant == Some(target) { self.meant } else { self.others }
+    }
+}
+
+impl Hunt<'_> {
+    /// Makes every measurement that `state` lacks and hands each to `report`. Once `stop` is set no
+    /// other is begun, and those under way are given up.
+    pub fn run(
+        &self,
+        state: State,
+        stop: &AtomicBool,
+        report: impl Fn(&Measurement, usize) + Sync,
+    ) -> Result<State, CampaignError> {
+        let builds = self.builds()?;
+        let mut left: Vec<Task> = self.tasks();
+        left.retain(|task| state.find(&self.measurement_key(task, &builds)).is_none());
+        left.reverse();
+        let scratch = tempfile::tempdir().map_err(CampaignError::at(&std::env::temp_dir()))?;
+        let (left, state) = (Mutex::new(left), Mutex::new(state));
+        let give_up = AtomicBool::new(false);
+        let next = || left.lock().expect("no thread panics with the list").pop();
+        let work = || -> Result<(), CampaignError> {
+            while !stop.load(Ordering::Relaxed) && !give_up.load(Ordering::Relaxed) {
+                let Some(task) = next() else { return Ok(()) };
+                let folder = tempfile::tempdir_in(scratch.path());
+                let folder = folder.map_err(CampaignError::at(scratch.path()))?;
+                let Some(made) = self.measure(&task, &builds, folder.path(), stop)? else {
+                    continue;
+                };
+                state.lock().expect("no thread panics with the state").add(made.clone())?;
+                report(&made, left.lock().expect("no thread panics with the list").len());
+            }
+            Ok(())
+        };
+        let ended: Vec<Result<(), CampaignError>> = std::thread::scope(|scope| {
+            let one = || work().inspect_err(|_| give_up.store(true, Ordering::Relaxed));
+            let threads: Vec<_> = (0..self.settings.jobs).map(|_| scope.spawn(one)).collect();
+            threads
+                .into_iter()
+                .map(|thread| thread.join().expect("a worker does not panic"))
+                .collect()
+        });
+        ended.into_iter().collect::<Result<(), CampaignError>>()?;
+        Ok(state.into_inner().expect("no thread panics with the state"))
+    }
+
+    /// Seed by seed, so that a stopped hunt has something of every row.
+    fn tasks(&self) -> Vec<Task> {
+        let mut tasks = Vec::new();
+        for seed in 1..=self.settings.seeds {
+            for row in self.rows {
+                for &target in Target::ALL {
+                    let limit = self.settings.limit(row, target);
+                    tasks.push(Task { plant: row.plant, target, seed, limit });
+                }
+            }
+        }
+        tasks
+    }
+
+    /// A digest of each target's program: what another build has measured says nothing of this one.
+    pub fn builds(&self) -> Result<BTreeMap<Target, String>, CampaignError> {
+        let digest = |&target: &Target| {
+            let path = self.program(target);
+            let bytes = std::fs::read(&path).map_err(CampaignError::at(&path))?;
+            let mut hasher = SipHasher13::new();
+            hasher.write(&bytes);
+            Ok((target, format!("{:016x}", hasher.finish())))
+        };
+        Target::ALL.iter().map(digest).collect()
+    }
+
+    fn program(&self, target: Target) -> PathBuf {
+        self.programs.join(target.name())
+    }
+
+    fn measurement_key(&self, task: &Task, builds: &BTreeMap<Target, String>) -> state::Key {
+        state::Key {
+            plant: task.plant.to_string(),
+            target: task.target.name().to_owned(),
+            seed: task.seed,
+            limit: task.limit,
+            build: builds[&task.target].clone(),
+        }
+    }
+
+    /// `None` if it was stopped.
+    fn measure(
+        &self,
+        task: &Task,
+        builds: &BTreeMap<Target, String>,
+        folder: &Path,
+        stop: &AtomicBool,
+    ) -> Result<Option<Measurement>, CampaignError> {
+        let corpus = folder.join("corpus");
+        std::fs::create_dir(&corpus).map_err(CampaignError::at(&corpus))?;
+        let flags = [
+            format!("-seed={}", task.seed),
+            task.limit.argument(),
+            "-len_control=0".to_owned(),
+            "-max_len=1024".to_owned(),
+            "-print_final_stats=1".to_owned(),
+        ];
+        let mut arguments: Vec<_> = flags.into_iter().map(Into::into).collect();
+        arguments.extend([artifact_prefix(folder), corpus.into()]);
+        let seconds = match task.limit {
+            Limit::Seconds(seconds) => seconds,
+            Limit::Executions(executions) => executions / SLOWEST,
+        };
+        let job = Job {
+            program: self.program(task.target),
+            arguments,
+            plant: Some(task.plant),
+            log: folder.join("log"),
+            patience: Duration::from_secs(seconds + GRACE),
+        };
+        let ended = job.run(stop)?;
+        let outcome = match &ended.end {
+            End::Stopped if stop.load(Ordering::Relaxed) => return Ok(None),
+            End::Stopped => Outcome::Endless,
+            End::Limit => Outcome::Nothing,
+            End::Crash(artifact) => {
+                let bytes = std::fs::read(artifact).map_err(CampaignError::at(artifact))?;
+                judge(task.target, task.plant, &bytes, &ended)
+            }
+        };
+        Ok(Some(Measurement {
+            key: self.measurement_key(task, builds),
+            outcome,
+            executions: ended.said.executions.unwrap_or_default(),
+            millis: u64::try_from(ended.elapsed.as_millis()).unwrap_or(u64::MAX),
+        }))
+    }
+}
+
+/// What a crash is: a finding, judged here once more, or a panic of the simulation itself.
+fn judge(target: Target, plant: Plant, bytes: &[u8], ended: &Ended) -> Outcome {
+    let again = || {
+        let scenario = target.scenario(bytes, Some(plant));
+        let finding = prey(target, Some(plant), &scenario)?;
+        let is_objected_to = plant.is_objected_to(&scenario);
+        Some(Outcome::Found { code: finding.code.name().to_owned(), is_objected_to })
+    };
+    let found = panic::catch_unwind(AssertUnwindSafe(again)).unwrap_or(None);
+    let place = || ended.said.place.clone().unwrap_or_else(|| "no known place".to_owned());
+    found.unwrap_or_else(|| Outcome::Panicked { place: place() })
+}
+
+#[cfg(all(test, unix))]
+mod tests;

@@ -1,0 +1,229 @@
+//! A *plant*: one variant of one switch that every drawn scenario is to have, so that what it alone
+//! leads to can be looked for.
+
+use std::fmt;
+
+use super::Choices;
+use crate::behaviour::{Overrides, SWITCHES};
+use crate::rng::Stream;
+use crate::scenario::Scenario;
+use crate::scenario::generate::{Aim, generate_planted};
+use crate::scenario::lint::lint;
+use crate::scenario::validate::{KnownPolicies, validate};
+
+/// Scenarios in which a variant must be objected to once, or it counts as sound on its own. Of those
+/// that are not, the rarest is objected to in one of some seven.
+const DRAWS: u64 = 400;
+
+/// A variant of a switch that is not its default.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Plant {
+    /// The switch, as spelled in files.
+    pub switch: &'static str,
+    /// Its variant, as spelled in files.
+    pub variant: &'static str,
+}
+
+/// A text that names no plant.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum PlantError {
+    /// There is no `=` in it.
+    #[error("must be SWITCH=VARIANT, got \"{0}\"")]
+    Form(String),
+    /// No switch of this name.
+    #[error("must name a switch of `kvseam list behaviours`, got \"{0}\"")]
+    Switch(String),
+    /// The switch has no variant of this name but perhaps its default.
+    #[error("{switch}: must be one of {}, got \"{variant}\"", .known.join(", "))]
+    Variant {
+        /// The switch.
+        switch: &'static str,
+        /// The variants that can be planted.
+        known: Vec<&'static str>,
+        /// What was asked for.
+        variant: String,
+    },
+}
+
+impl Plant {
+    /// Every variant of every switch but the defaults.
+    pub fn all() -> impl Iterator<Item = Plant> {
+        SWITCHES.iter().flat_map(|switch| {
+            let others = switch.variants.iter().skip(1);
+            others.map(|variant| Plant { switch: switch.name, variant: variant.name })
+        })
+    }
+
+    /// The plant that `text` names as `SWITCH=VARIANT`.
+    pub fn parse(text: &str) -> Result<Plant, PlantError> {
+        let (switch, variant) =
+            text.split_once('=').ok_or_else(|| PlantError::Form(text.to_owned()))?;
+        let of_switch: Vec<Plant> = Plant::all().filter(|plant| plant.switch == switch).collect();
+        let Some(first) = of_switch.first() else {
+            return Err(PlantError::Switch(switch.to_owned()));
+        };
+        of_switch.iter().copied().find(|plant| plant.variant == variant).ok_or_else(|| {
+            let known = of_switch.iter().map(|plant| plant.variant).collect();
+            PlantError::Variant { switch: first.switch, known, variant: variant.to_owned() }
+        })
+    }
+
+    /// Whether the lint can object to it at all: it does in one of many drawn scenarios.
+    pub fn can_be_objected_to(self, known: &KnownPolicies) -> bool {
+        (0..DRAWS).any(|seed| {
+            let mut stream = Stream::new(seed, "plant");
+            let scenario = generate_planted(&mut stream, known, Aim::Any, self);
+            self.is_objected_to(&scenario)
+        })
+    }
+
+    /// Whether the lint objects to it in this scenario.
+    pub fn is_objected_to(self, scenario: &Scenario) -> bool {
+        lint(scenario).iter().any(|objection| objection.switch == self.switch)
+    }
+
+    /// The same scenario with the switch at its default.
+    pub fn without(self, scenario: &Scenario) -> Scenario {
+        let mut twin = scenario.clone();
+        twin.behaviour.reset(self.switch);
+        twin
+    }
+
+    /// Sets the switch to the variant.
+    pub(super) fn put(self, behaviour: &mut Overrides) {
+        let is_known = behaviour.set(self.switch, self.variant);
+        debug_assert!(is_known, "{self} is a variant of a switch");
+    }
+
+    /// Where the lint has no objection, sets one other switch so that it has, if any will do.
+    pub(super) fn rouse(
+        self,
+        choices: &mut impl Choices,
+        known: &KnownPolicies,
+        scenario: &mut Scenario,
+    ) {
+        if self.is_objected_to(scenario) {
+            return;
+        }
+        let before = scenario.behaviour;
+        let mut beside = Vec::new();
+        for switch in SWITCHES.iter().filter(|switch| switch.name != self.switch) {
+            for variant in switch.variants {
+                scenario.behaviour = before;
+                scenario.behaviour.set(switch.name, variant.name);
+                if self.is_objected_to(scenario) && validate(scenario, known).is_ok() {
+                    beside.push(scenario.behaviour);
+                }
+            }
+        }
+        scenario.behaviour = if beside.is_empty() { before } else { *choices.pick(&beside) };
+    }
+
+    /// Sets switches back that the lint objects to, but for this one and those without which the lint
+    /// would not object to this one.
+    pub(super) fn repair_others(self, choices: &mut impl Choices, scenario: &mut Scenario) {
+        loop {
+            let is_roused = self.is_objected_to(scenario);
+            let mut repaired = Vec::new();
+            for other in lint(scenario) {
+                let mut behaviour = scenario.behaviour;
+                behaviour.reset(other.switch);
+                let before = std::mem::replace(&mut scenario.behaviour, behaviour);
+                if other.switch != self.switch && self.is_objected_to(scenario) == is_roused {
+                    repaired.push(behaviour);
+                }
+                scenario.behaviour = before;
+            }
+            if repaired.is_empty() {
+                return;
+            }
+            scenario.behaviour = *choices.pick(&repaired);
+        }
+    }
+}
+
+impl fmt::Display for Plant {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}={}", self.switch, self.variant)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::world::Registry;
+
+    fn drawn(plant: Plant, count: u64) -> impl Iterator<Item = Scenario> {
+        let known = Registry::default().names();
+        (0..count).map(move |seed| {
+            generate_planted(&mut Stream::new(seed, "planted"), &known, Aim::Any, plant)
+        })
+    }
+
+    fn objected(scenario: &Scenario) -> Vec<&'static str> {
+        lint(scenario).iter().map(|objection| objection.switch).collect()
+    }
+
+    #[test]
+    fn plants_are_read_as_they_are_printed_and_others_refused() {
+        assert!(Plant::all().count() > 20);
+        for plant in Plant::all() {
+            assert_eq!(Plant::parse(&plant.to_string()), Ok(plant));
+        }
+        for (text, message) in [
+            ("planner", "must be SWITCH=VARIANT, got \"planner\""),
+            ("plan=x", "must name a switch of `kvseam list behaviours`, got \"plan\""),
+            ("free_check=guarded", "free_check: must be one of none, got \"guarded\""),
+        ] {
+            assert_eq!(Plant::parse(text).unwrap_err().to_string(), message);
+        }
+    }
+
+    #[test]
+    fn every_drawn_scenario_is_valid_and_has_the_variant() {
+        let known = Registry::default().names();
+        for plant in Plant::all() {
+            for scenario in drawn(plant, 50) {
+                assert_eq!(validate(&scenario, &known), Ok(()), "{plant}: {scenario:?}");
+                let unusual = scenario.behaviours().unusual();
+                assert!(unusual.contains(&(plant.switch, plant.variant)), "{plant}");
+                assert!(!plant.is_objected_to(&plant.without(&scenario)), "{plant}");
+            }
+        }
+    }
+
+    #[test]
+    fn no_objection_to_another_switch_is_left_without_need() {
+        for plant in Plant::all() {
+            for scenario in drawn(plant, 50) {
+                let is_roused = plant.is_objected_to(&scenario);
+                for other in objected(&scenario).into_iter().filter(|&name| name != plant.switch) {
+                    let mut without = scenario.clone();
+                    without.behaviour.reset(other);
+                    let still = plant.is_objected_to(&without);
+                    assert!(is_roused && !still, "{plant}: {other} in {scenario:?}");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn a_plant_that_needs_company_gets_it() {
+        let plant = Plant::parse("free_check=none").unwrap();
+        let roused = drawn(plant, 200).filter(|scenario| plant.is_objected_to(scenario));
+        let mut count = 0;
+        for scenario in roused {
+            assert_eq!(objected(&scenario), ["duplicate_insert", "free_check"]);
+            count += 1;
+        }
+        assert!(count > 100, "{count}");
+    }
+
+    #[test]
+    fn sound_alternatives_are_told_from_what_can_be_objected_to() {
+        let known = Registry::default().names();
+        let can = |text| Plant::parse(text).unwrap().can_be_objected_to(&known);
+        assert!(can("free_check=none") && can("decode_prefix_cut=padded_up"));
+        assert!(!can("planner=indexed") && !can("decode_match_unit=token"));
+    }
+}
