@@ -71,12 +71,12 @@ impl Told {
         self.closed |= matches!(fact, Fact::Refused | Fact::Aborted);
         // Decode reserves nothing for what has failed before.
         self.reserved |= fact == Fact::Reserved && !ended && !self.closed;
-        // What comes before the reservation is of no transfer.
+        // Copies before the reservation are of no transfer, unless it is closing.
         match fact {
-            Fact::PartQueued(part) if self.reserved => {
+            Fact::PartQueued(part) if self.reserved || self.closed => {
                 self.queued.insert((part.piece, part.rank));
             }
-            Fact::PartLanded(part) if self.reserved => {
+            Fact::PartLanded(part) if self.reserved || self.closed => {
                 self.landed.insert((part.piece, part.rank));
             }
             _ => {}

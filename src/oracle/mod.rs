@@ -370,23 +370,22 @@ impl Oracle {
             };
             let expected = format!("{whole} tokens that are the request's own");
             self.find(tick, Code::CacheWrongHit, Some(request), None, &expected, &found);
+            let transfer = self.present_or_next(request);
             match server.side {
-                Side::Decode => self.wrong_match(request),
-                // Prefill looks a prompt up for a transfer that decode has reserved.
-                Side::Prefill => self.transfer(request).source_right = false,
+                Side::Decode => transfer.trust_match(false),
+                Side::Prefill => transfer.source_right = false,
             }
         }
     }
 
-    /// Remembers that a decode match was wrong when it was made, for the reservation that follows.
-    fn wrong_match(&mut self, request: RequestId) {
+    /// The request's transfer, or what is to be remembered for the reservation that follows.
+    fn present_or_next(&mut self, request: RequestId) -> &mut Transfer {
         let stripes = self.stripes;
         let known = self.known(request);
         let none = Tokens(0);
-        let transfer = known.transfer.get_or_insert_with(|| {
-            Transfer::new(stripes, Rc::clone(&known.text), none, none, none)
-        });
-        transfer.trust_match(false);
+        known
+            .transfer
+            .get_or_insert_with(|| Transfer::new(stripes, Rc::clone(&known.text), none, none, none))
     }
 
     fn reserved(
@@ -401,10 +400,13 @@ impl Oracle {
         self.chances.add(Chance::Reservations, 1);
         let stripes = self.stripes;
         let known = self.known(request);
-        let match_right = known.transfer.take().is_none_or(|hit| hit.match_right);
+        let hits = known.transfer.take();
+        let (match_right, source_right) =
+            hits.map_or((true, true), |hits| (hits.match_right, hits.source_right));
         let text = Rc::clone(&known.text);
         let mut transfer = Transfer::new(stripes, text, length, prefix, matched);
         transfer.trust_match(match_right);
+        transfer.source_right = source_right;
         transfer.attempt = attempt;
         known.transfer = Some(transfer);
         let needed = stripes.pages(room) - matched.0 / stripes.page_positions();

@@ -167,16 +167,16 @@ fn harmless(choices: &mut impl Choices) -> Overrides {
     Overrides::draw(&mut pick)
 }
 
-/// Switches that differ from the profile: none, a few or most. What is repaired afterwards can be
-/// drawn more freely.
+/// Switches that differ from the profile: none, a few or most.
 fn overrides(choices: &mut impl Choices, aim: Aim) -> Overrides {
-    let weights: &[u64] = match aim {
-        Aim::Any => &[1, 0, 2, 4, 10],
-        Aim::Sound => &[6, 0, 2, 12, 20],
+    // What is repaired afterwards can be drawn more freely.
+    let (weights, out_of): (&[u64], _) = match aim {
+        Aim::Any => (&[1, 0, 2, 4, 10], SWITCHES.len() as u64),
+        Aim::Sound => (&[6, 0, 2, 12, 20], 20),
     };
     let weight = *choices.pick(weights);
     let mut pick = |switch: &SwitchInfo| {
-        let is_unusual = choices.chance(weight, SWITCHES.len() as u64);
+        let is_unusual = choices.chance(weight, out_of);
         is_unusual.then(|| choices.within(0..=switch.variants.len() as u32 - 1) as usize)
     };
     Overrides::draw(&mut pick)

@@ -227,7 +227,7 @@ pub(crate) fn known() -> validate::KnownPolicies {
         caches: names(&["block_hash", "radix", "none"]),
         evictions: names(&["lru", "priority"]),
         free_orders: names(&["sorted", "stack"]),
-        admissions: names(&["first_come"]),
+        admissions: names(&["first_come", "longest_prefix"]),
     }
 }
 

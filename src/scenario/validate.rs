@@ -477,7 +477,10 @@ mod tests {
             ),
             ("prefill.eviction=x", "prefill.eviction: must be one of lru, priority, got \"x\""),
             ("prefill.free_order=x", "prefill.free_order: must be one of sorted, stack, got \"x\""),
-            ("prefill.admission=x", "prefill.admission: must be one of first_come, got \"x\""),
+            (
+                "prefill.admission=x",
+                "prefill.admission: must be one of first_come, longest_prefix, got \"x\"",
+            ),
             ("prefill.chunk_tokens=1", "prefill.chunk_tokens: must be 2 to 8388608, got 1"),
             (
                 "prefill.chunk_tokens=8388609",

@@ -84,9 +84,12 @@ impl World<'_> {
             let admitted = match self.switches.admission_demand {
                 AdmissionDemand::Pages => self.admit_to_decode(index, request),
                 AdmissionDemand::Tokens => {
-                    let admitted = demand + self.kept_back(index) <= room;
-                    // Without a page for it, it has left the queue all the same.
-                    admitted && (self.admit_to_decode(index, request) || admitted)
+                    let fits = demand + self.kept_back(index) <= room;
+                    if fits {
+                        // Without a page for it, it has left the queue all the same.
+                        self.admit_to_decode(index, request);
+                    }
+                    fits
                 }
             };
             if !admitted {

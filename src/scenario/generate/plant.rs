@@ -213,7 +213,9 @@ mod tests {
         let roused = drawn(plant, 200).filter(|scenario| plant.is_objected_to(scenario));
         let mut count = 0;
         for scenario in roused {
-            assert_eq!(objected(&scenario), ["duplicate_insert", "free_check"]);
+            let switches = objected(&scenario);
+            let company: Vec<_> = switches.iter().filter(|name| **name != "free_check").collect();
+            assert!(matches!(company[..], [&"duplicate_insert" | &"free_segment"]), "{switches:?}");
             count += 1;
         }
         assert!(count > 100, "{count}");
