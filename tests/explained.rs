@@ -26,6 +26,9 @@ fn every_hazard_with_an_error_line_is_traced_back_to_its_behaviour() {
     let mut missed = Vec::new();
     for path in hazards() {
         let scenario = file::load(&path).unwrap_or_else(|error| panic!("{error}"));
+        if scenario.expect.as_ref().is_some_and(|expect| expect.invalid.is_some()) {
+            continue;
+        }
         let layout = Layout::striped(scenario.layout.page_size, scenario.layout.ranks).unwrap();
         let mut calls = Calls::new(layout);
         watch(&scenario, path.parent().unwrap(), &mut calls).unwrap();

@@ -157,7 +157,7 @@ fn profile(choices: &mut impl Choices, aim: Aim) -> Profile {
 
 /// Some of the variants that do no harm in any scenario.
 fn harmless(choices: &mut impl Choices) -> Overrides {
-    let weight = *choices.pick(&[2, 0, 3, 4]);
+    let weight = *choices.pick(&[3, 1, 2, 4]);
     let mut pick = |switch: &SwitchInfo| {
         let is_harmless = |at: &usize| HARMLESS.contains(&(switch.name, switch.variants[*at].name));
         let variants: Vec<usize> = (1..switch.variants.len()).filter(is_harmless).collect();
