@@ -99,7 +99,11 @@ impl Night<'_> {
         let mut arguments: Vec<OsString> =
             vec![format!("-seed={seed}").into(), Limit::Seconds(left.as_secs()).argument().into()];
         if Watch::of(self.name) == Watch::Edges {
-            arguments.extend(["-len_control=0".into(), "-max_len=1024".into()]);
+            arguments.extend([
+                "-len_control=0".into(),
+                "-max_len=1024".into(),
+                "-entropic=0".into(),
+            ]);
         }
         arguments.extend(["-print_final_stats=1".into(), artifact_prefix(&artifacts)]);
         arguments.push(corpus.into());
