@@ -24,6 +24,11 @@
 //! Where decode keeps draft KV, every rank's draft rows are written, copied to the host and brought back
 //! with the rows beside them.
 //!
+//! A message that a part has landed can be lost: the transfer then fails, as when it is refused. Under
+//! `prefill_start = "at_arrival"` the lines of prefill can come before *reserved*: what it has computed
+//! waits for a destination, or goes back if a request that has one needs the pages. A flush takes
+//! cached pages that nobody holds.
+//!
 //! Every finding code is a violated line of this table; the oracle is told each move and judges it
 //! without the code that made it.
 
