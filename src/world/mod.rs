@@ -71,6 +71,7 @@ pub mod observer;
 mod prefill;
 pub mod registry;
 mod request;
+mod reservation;
 mod store;
 mod transfer;
 
