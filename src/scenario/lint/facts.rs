@@ -1,0 +1,223 @@
+//! What the judgements ask of a scenario.
+
+use std::collections::BTreeSet;
+
+use super::super::validate::{FIRST_COME, NO_CACHE};
+use super::super::{Fault, Lengths, RequestSpec, Scenario, Synthetic, TraceConfig, WorkloadConfig};
+use crate::behaviour::{
+    Behaviours, DecodeMatchUnit, EarlySend, PrefillStart, RefusedRequest, Retraction, SendSplit,
+    SourceLength,
+};
+
+/// What the judgements ask of a scenario. `None` and `false` stand for "cannot be told".
+pub(super) struct Facts {
+    pub(super) behaviours: Behaviours,
+    pub(super) page: u64,
+    pub(super) ranks: u64,
+    pub(super) virtual_page: u64,
+    /// A decode lookup can find something.
+    pub(super) decode_hits: bool,
+    /// A prefill lookup can find something.
+    pub(super) prefill_hits: bool,
+    /// Copies can land in another order than they were put on the link.
+    pub(super) reorders: bool,
+    pub(super) aborts: bool,
+    /// Messages that a part has landed are lost, or doubled.
+    pub(super) loses: bool,
+    pub(super) doubles: bool,
+    pub(super) flushes: bool,
+    /// Tokens kept back for the growth of each request.
+    pub(super) reserved: u64,
+    /// A request can come before an earlier one on prefill, or be sent there again.
+    pub(super) overtakes: bool,
+    /// No prompt is ever computed in more than one chunk.
+    pub(super) one_chunk: bool,
+    /// No request ever has more than one piece.
+    pub(super) one_piece: bool,
+    /// No send is larger than the pack buffer.
+    pub(super) sends_fit: bool,
+    /// Prompt lengths, where they are written out.
+    pub(super) prompts: Option<Vec<u64>>,
+    /// Decode pages that stay free even when every request is at its longest and stays cached.
+    pub(super) spare_pages: Option<u64>,
+    pub(super) requests: Option<u64>,
+    /// The longest prompt with its output.
+    pub(super) length_max: Option<u64>,
+    /// Requests are of more than one namespace.
+    pub(super) namespaces: bool,
+    /// Output can begin inside a virtual page and have a row there.
+    pub(super) output_inside_page: bool,
+    /// Decode ranks have rows behind their last page.
+    pub(super) leftover_rows: bool,
+    /// Decode keeps tokens back for each request.
+    pub(super) reserves: bool,
+    /// Several ranks keep draft KV.
+    pub(super) drafts: bool,
+}
+
+impl Facts {
+    pub(super) fn of(scenario: &Scenario) -> Facts {
+        let behaviours = scenario.behaviours();
+        let page = u64::from(scenario.layout.page_size);
+        let virtual_page = page * u64::from(scenario.layout.ranks);
+        let sizes = Sizes::of(&scenario.workload);
+        let chunk = u64::from(scenario.prefill.chunk_tokens);
+        let pack = u64::from(scenario.link.pack_tokens);
+        let prefill_hits = scenario.prefill.cache != NO_CACHE;
+
+        // A step admits whole pages of every request, so that requests which wait together can be
+        // cut although each alone would fit.
+        let computed = match behaviours.retraction {
+            Retraction::HostCopy => sizes.prompt_max,
+            Retraction::SendAgain => sizes.length_max,
+        };
+        let all = computed.zip(sizes.requests);
+        let one_chunk =
+            all.is_some_and(|(longest, count)| count * longest.next_multiple_of(page) <= chunk);
+        // A cached prefix goes out with the first chunk, and what was computed before the destination
+        // was known with the next one; otherwise only a partial page can wait.
+        let waits = behaviours.prefill_start == PrefillStart::AtArrival;
+        let more = match behaviours.source_length {
+            SourceLength::Prompt => 0,
+            SourceLength::OneMore => 1,
+        };
+        let send_max = if prefill_hits || waits {
+            computed.map(|longest| longest + more)
+        } else {
+            Some(computed.unwrap_or(u64::MAX).min(chunk + page - 1).saturating_add(more))
+        };
+        let sends_fit = send_max.is_some_and(|send| send <= pack);
+        let split = behaviours.send_split == SendSplit::Yes && !sends_fit;
+        let early = behaviours.early_send != EarlySend::Off && prefill_hits;
+
+        let needed = sizes.length_max.zip(sizes.requests);
+        let needed = needed.map(|(longest, count)| count * longest.div_ceil(virtual_page));
+        let pages = u64::from(scenario.decode.pages);
+        let has = |is: fn(&Fault) -> bool| scenario.faults.iter().any(is);
+        Facts {
+            behaviours,
+            page,
+            ranks: u64::from(scenario.layout.ranks),
+            virtual_page,
+            decode_hits: scenario.decode.cache != NO_CACHE && sizes.requests != Some(1),
+            prefill_hits,
+            reorders: scenario.link.delay_every > 0 && scenario.link.delay_ticks > 0,
+            aborts: has(|fault| matches!(fault, Fault::Abort { .. })),
+            loses: has(|fault| matches!(fault, Fault::Lose { .. })),
+            doubles: has(|fault| matches!(fault, Fault::Double { .. })),
+            flushes: has(|fault| matches!(fault, Fault::Flush { .. })),
+            reserved: u64::from(scenario.decode.reserved_tokens),
+            overtakes: scenario.prefill.admission != FIRST_COME
+                || behaviours.retraction == Retraction::SendAgain
+                || behaviours.refused_request == RefusedRequest::ServedAgain,
+            one_chunk,
+            one_piece: one_chunk && !early && !split,
+            sends_fit,
+            prompts: sizes.prompts,
+            spare_pages: needed.and_then(|needed| pages.checked_sub(needed)),
+            requests: sizes.requests,
+            length_max: sizes.length_max,
+            namespaces: namespaces(&scenario.workload) > 1,
+            output_inside_page: output_inside_page(&scenario.workload, virtual_page),
+            leftover_rows: scenario.decode.leftover_rows > 0,
+            reserves: scenario.decode.reserved_tokens > 0,
+            drafts: scenario.decode.draft && scenario.layout.ranks > 1,
+        }
+    }
+
+    /// A reported decode hit can end inside a virtual page.
+    pub(super) fn unaligned_hits(&self) -> bool {
+        self.decode_hits
+            && match self.behaviours.decode_match_unit {
+                DecodeMatchUnit::VirtualPage => false,
+                DecodeMatchUnit::PhysicalPage => self.ranks > 1,
+                DecodeMatchUnit::Token => self.virtual_page > 1,
+            }
+    }
+
+    /// Whether every reservation is for a prompt of which this holds. After a retraction a longer
+    /// sequence is reserved for, so the pool must never run out.
+    pub(super) fn every_prompt(&self, holds: impl Fn(u64) -> bool) -> bool {
+        let prompts = self.prompts.as_ref();
+        self.spare_pages.is_some() && prompts.is_some_and(|list| list.iter().all(|&len| holds(len)))
+    }
+}
+
+/// What a workload says of its requests before any is made.
+#[derive(Default)]
+struct Sizes {
+    requests: Option<u64>,
+    prompt_max: Option<u64>,
+    /// The longest prompt with its output.
+    length_max: Option<u64>,
+    prompts: Option<Vec<u64>>,
+}
+
+impl Sizes {
+    fn of(workload: &WorkloadConfig) -> Sizes {
+        match workload {
+            WorkloadConfig::Requests(list) => Sizes::of_list(list),
+            WorkloadConfig::Synthetic(config) => Sizes::of_synthetic(config),
+            WorkloadConfig::Trace(TraceConfig { requests_max, .. }) => {
+                Sizes { requests: requests_max.map(u64::from), ..Sizes::default() }
+            }
+        }
+    }
+
+    fn of_list(list: &[RequestSpec]) -> Sizes {
+        let prompts: Vec<u64> = list.iter().map(prompt_len).collect();
+        let outputs = list.iter().map(|spec| u64::from(spec.output.0));
+        Sizes {
+            requests: Some(prompts.len() as u64),
+            prompt_max: prompts.iter().copied().max(),
+            length_max: prompts.iter().zip(outputs).map(|(prompt, output)| prompt + output).max(),
+            prompts: Some(prompts),
+        }
+    }
+
+    fn of_synthetic(config: &Synthetic) -> Sizes {
+        let turns = u64::from(config.turns);
+        let output = longest(&config.output);
+        let prefix = config.prefix.as_ref().map_or(0, longest);
+        let prompt = prefix + turns * longest(&config.prompt) + (turns - 1) * output;
+        Sizes {
+            requests: Some(u64::from(config.requests)),
+            prompt_max: Some(prompt),
+            length_max: Some(prompt + output),
+            prompts: None,
+        }
+    }
+}
+
+/// Whether a request can have an output row in the virtual page in which its prompt ends.
+fn output_inside_page(workload: &WorkloadConfig, virtual_page: u64) -> bool {
+    match workload {
+        WorkloadConfig::Requests(list) => list.iter().any(|spec| {
+            // The last output token's KV is never stored.
+            !prompt_len(spec).is_multiple_of(virtual_page) && spec.output.0 > 1
+        }),
+        WorkloadConfig::Synthetic(_) | WorkloadConfig::Trace(_) => virtual_page > 1,
+    }
+}
+
+fn prompt_len(spec: &RequestSpec) -> u64 {
+    spec.prompt.iter().map(|run| u64::from(run.len.0)).sum()
+}
+
+/// How many namespaces the requests are of.
+fn namespaces(workload: &WorkloadConfig) -> usize {
+    match workload {
+        WorkloadConfig::Requests(list) => {
+            list.iter().map(|spec| spec.namespace).collect::<BTreeSet<_>>().len()
+        }
+        WorkloadConfig::Synthetic(_) | WorkloadConfig::Trace(_) => 1,
+    }
+}
+
+fn longest(lengths: &Lengths) -> u64 {
+    u64::from(match lengths {
+        Lengths::Fixed(length) => *length,
+        Lengths::Uniform { max, .. } => *max,
+        Lengths::OneOf(choices) => choices.iter().copied().max().unwrap_or_default(),
+    })
+}
