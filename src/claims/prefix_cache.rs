@@ -81,6 +81,7 @@ fn keeps_its_pages(choices: &mut impl Choices, cache: Box<dyn PrefixCache>, is_t
                 let keys = prompt(choices, &mut chains, page);
                 model.look_up(&keys, choices.chance(1, 2));
             }
+            3 if choices.chance(1, 16) => model.clear(),
             3 => model.unlock(choices),
             _ => model.evict(Pages(choices.within(0..=6))),
         }
@@ -182,6 +183,20 @@ impl Model {
         let mut lines = dropped.iter().map(|page| &self.lines[self.places[page.index()]]);
         let is_whole = lines.all(|line| line.followers == 0);
         assert!(!self.is_tree || is_whole, "a page of a tree goes after those that follow it");
+    }
+
+    fn clear(&mut self) {
+        self.cache.clear();
+        for line in &mut self.lines {
+            (line.page, line.followers, line.locks) = (None, 0, 0);
+        }
+        (self.cached, self.locked) = (0, 0);
+        for (anchor, _) in self.locks.drain(..) {
+            assert!(
+                !self.cache.lock(anchor) && !self.cache.unlock(anchor),
+                "it died with the rest"
+            );
+        }
     }
 
     fn check_counts(&self) {

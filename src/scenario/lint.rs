@@ -375,7 +375,7 @@ fn resumption(facts: &Facts) -> Option<Objection> {
 
 fn admission_demand(facts: &Facts) -> Option<Objection> {
     let demand = facts.behaviours.admission_demand;
-    let roomy = facts.spare_pages.is_some() && facts.reserved == 0;
+    let roomy = facts.spare_pages.is_some() && !facts.reserves;
     match demand {
         AdmissionDemand::Pages => None,
         AdmissionDemand::Tokens => object(

@@ -26,8 +26,6 @@ pub(super) struct Facts {
     pub(super) loses: bool,
     pub(super) doubles: bool,
     pub(super) flushes: bool,
-    /// Tokens kept back for the growth of each request.
-    pub(super) reserved: u64,
     /// A request can come before an earlier one on prefill, or be sent there again.
     pub(super) overtakes: bool,
     /// No prompt is ever computed in more than one chunk.
@@ -106,7 +104,6 @@ impl Facts {
             loses: has(|fault| matches!(fault, Fault::Lose { .. })),
             doubles: has(|fault| matches!(fault, Fault::Double { .. })),
             flushes: has(|fault| matches!(fault, Fault::Flush { .. })),
-            reserved: u64::from(scenario.decode.reserved_tokens),
             overtakes: scenario.prefill.admission != FIRST_COME
                 || behaviours.retraction == Retraction::SendAgain
                 || behaviours.refused_request == RefusedRequest::ServedAgain,
