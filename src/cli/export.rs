@@ -6,6 +6,7 @@ use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
 
+use super::output::refuse_own_input;
 use super::{CliError, Exit};
 use crate::sweep::export::{ExportError, Form, export};
 use crate::sweep::ledger::Ledger;
@@ -48,6 +49,9 @@ pub(super) fn run(args: &ExportArgs) -> Result<Exit, CliError> {
         ExportFormat::Jsonl => Form::JsonLines,
     };
     let file = args.out.as_ref().filter(|path| !super::input::is_stdin(path));
+    if let Some(file) = file {
+        refuse_own_input(file, &args.ledger)?;
+    }
     let name = file.map_or("standard output".to_owned(), |path| path.display().to_string());
     let cannot_write = |error: io::Error| CliError::input(format!("{name}: {error}"));
     let mut out: Box<dyn Write> = match file {

@@ -44,7 +44,7 @@ pub(super) fn run(args: &ImportArgs) -> Result<Exit, CliError> {
     let name = args.artifact.display();
     let bytes = std::fs::read(&args.artifact)
         .map_err(|error| CliError::input(format!("{name}: {error}")))?;
-    let imported = import(args.target, &bytes, args.runs)
+    let imported = import(args.target, &bytes, args.runs, &args.folder)
         .map_err(|error| CliError::input(format!("{name}: {error}")))?;
     let path = args.folder.join(&imported.name);
     std::fs::create_dir_all(&args.folder)

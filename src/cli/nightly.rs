@@ -173,6 +173,10 @@ impl Watchman<'_> {
 
     fn replay(&mut self) -> Result<(), CliError> {
         let folders = REPLAYED.map(PathBuf::from);
+        if let Some(missing) = folders.iter().find(|folder| !folder.is_dir()) {
+            let problem = "must be a folder below the current one, got none";
+            return Err(CliError::Input(format!("{}: {problem}", missing.display())));
+        }
         let replayed = replay::check(&folders)?;
         let failed: Vec<_> = replayed.iter().filter(|one| one.verdict != Verdict::Pass).collect();
         self.night.replayed = Some((replayed.len() as u64, failed.len() as u64));
@@ -206,7 +210,11 @@ impl Watchman<'_> {
         })?;
         let errors = outcome.judged.errors;
         if errors > 0 {
-            self.add_checked(format!("sweep: {errors} runs could not be run"), Some(path));
+            // How many may change from night to night.
+            let (is_looked_at_every_night, is_kept) = (true, false);
+            let title = format!("sweep: {errors} runs could not be run");
+            let (id, file) = ("sweep errors".to_owned(), Some(path));
+            self.add(Defect { id, title, file, is_looked_at_every_night, is_kept });
         }
         let progress = outcome.progress;
         if progress.done < progress.total && !self.is_stopped() {

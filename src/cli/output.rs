@@ -86,10 +86,25 @@ pub(super) fn save_picture(file: &Path, picture: &Picture) -> Result<(), CliErro
     save(file, &text)
 }
 
+/// Refuses to write over what is being read.
+pub(super) fn refuse_own_input(output: &Path, input: &Path) -> Result<(), CliError> {
+    let same = match (std::fs::canonicalize(output), std::fs::canonicalize(input)) {
+        (Ok(output), Ok(input)) => output == input,
+        // What is not there yet is not what is read.
+        (Err(_), _) | (_, Err(_)) => false,
+    };
+    if same {
+        let output = output.display();
+        let problem = "must be another file than the one that is read";
+        return Err(CliError::Input(format!("{output}: {problem}, got the same")));
+    }
+    Ok(())
+}
+
 /// Writes a file and says so.
 pub(super) fn save(file: &Path, text: &str) -> Result<(), CliError> {
     let name = file.display();
-    std::fs::write(file, text).map_err(|error| CliError::failure(format!("{name}: {error}")))?;
+    std::fs::write(file, text).map_err(|error| CliError::input(format!("{name}: {error}")))?;
     eprintln!("written: {name}");
     Ok(())
 }

@@ -7,8 +7,8 @@ use clap::Args;
 use serde::Serialize;
 
 use super::output::{
-    Align, Format, FormatArgs, Output, columns, print, print_json, row, save_picture, severity,
-    share,
+    Align, Format, FormatArgs, Output, columns, print, print_json, refuse_own_input, row,
+    save_picture, severity, share,
 };
 use super::{CliError, Exit, input};
 use crate::finding::{Code, Finding, Kept, Metric, Named, Run, Severity, Tally};
@@ -54,6 +54,9 @@ pub(super) fn run(args: &RunArgs) -> Result<Exit, CliError> {
     let source = input::scenario(&args.file, &args.set)?;
     if args.trace && args.output.format == Format::Json {
         return Err(CliError::input("--trace: must be without --format json, got both"));
+    }
+    if let Some(picture) = &args.picture {
+        refuse_own_input(picture, &args.file)?;
     }
     let run = match (args.trace, &args.picture) {
         (false, None) => source.run()?,

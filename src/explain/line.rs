@@ -212,7 +212,9 @@ impl Line {
     /// Whether a planner can have said it.
     fn is_possible(self) -> bool {
         match self {
-            Line::Misaligned { virtual_page, prefix } => virtual_page > 1 && prefix > 0,
+            Line::Misaligned { virtual_page, prefix } => {
+                virtual_page > 1 && prefix > 0 && prefix % virtual_page != 0
+            }
             Line::Source { tokens, capacity } => capacity >= 0 && (tokens < 0 || tokens > capacity),
             Line::Shortage { required, provided, offset, rank } => {
                 provided >= 0 && required > provided && offset >= 0 && rank >= 0
@@ -242,6 +244,13 @@ impl Line {
             Line::Misaligned { virtual_page, prefix } => {
                 if let Some(got) = given.virtual_page().filter(|&got| got != virtual_page) {
                     return contradiction("page_size * dcp_size", virtual_page.to_string(), got);
+                }
+                let parts = [("page_size", given.page_size), ("dcp_size", given.ranks)];
+                for (field, part) in parts {
+                    if let Some(part) = part.map(i64::from).filter(|part| virtual_page % part != 0)
+                    {
+                        return contradiction(field, format!("a divisor of {virtual_page}"), part);
+                    }
                 }
                 match given.prefix.map(i64::from).filter(|&got| got != prefix) {
                     Some(got) => contradiction("prefix", prefix.to_string(), got),
@@ -373,6 +382,7 @@ mod tests {
             "index 2 is out of bounds for axis 0 with size 3",
             "num_kv_tokens must fit in the provided source pages, got tokens=3, capacity=4",
             "index 9223372036854775807 is out of bounds for axis 0 with size 3",
+            "PD DCP transfer requires decode_prefix_len to align to the virtual DCP page size (256), got 512",
         ] {
             assert!(matches!(Line::read(text), Err(LineError::Numbers { .. })), "{text}");
         }
@@ -392,6 +402,8 @@ mod tests {
         let line = Line::Misaligned { virtual_page: 256, prefix: 320 };
         let error = line.check(&given(64, 8)).unwrap_err().to_string();
         assert_eq!(error, "page_size * dcp_size: must be 256, got 512");
+        let error = line.check(&Given { ranks: Some(3), ..Given::default() }).unwrap_err();
+        assert_eq!(error.to_string(), "dcp_size: must be a divisor of 256, got 3");
     }
 
     #[test]

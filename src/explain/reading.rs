@@ -85,10 +85,14 @@ fn source(tokens: i64, capacity: i64, given: &Given) -> Reading {
         return reading;
     }
     let more = tokens - capacity;
-    reading.tokens.push(format!(
-        "The source pages hold the piece's tokens 0 to {}; the last {more} of {tokens} have no page.",
-        capacity - 1
-    ));
+    reading.tokens.push(match capacity {
+        0 => format!("There are no source pages; none of {tokens} tokens has one."),
+        _ => format!(
+            "The source pages hold the piece's tokens 0 to {}; the last {more} of {tokens} have no \
+             page.",
+            capacity - 1
+        ),
+    });
     reading.pages.push(match given.page_size.map(i64::from) {
         Some(page) => format!(
             "{} source pages were given; ceil({tokens} / {page}) = {} hold {tokens} tokens.",

@@ -137,7 +137,7 @@ pub fn hunter(code: Code) -> Option<Target> {
     }
 }
 
-/// A file for `sims/regressions`.
+/// A file for a folder of regressions.
 #[derive(Clone, Debug)]
 pub struct Imported {
     /// Its name: the code, and the scenario's [`digest`].
@@ -149,16 +149,21 @@ pub struct Imported {
 }
 
 /// The file for the crash of `target` that `artifact` holds the bytes of. Of the codes that the
-/// target looks for, the one found first must stay.
-pub fn import(target: Target, artifact: &[u8], runs_max: u64) -> Result<Imported, MinimizeError> {
+/// target looks for, the one found first must stay. The file is to lie in `folder`.
+pub fn import(
+    target: Target,
+    artifact: &[u8],
+    runs_max: u64,
+    folder: &Path,
+) -> Result<Imported, MinimizeError> {
     let scenario = target.scenario(artifact, None);
-    let folder = Path::new("");
-    let run = world::run(&scenario, folder)?;
+    let traces = Path::new("");
+    let run = world::run(&scenario, traces)?;
     let code = target.first_prey(&run).ok_or(MinimizeError::NoDefect)?.code;
-    let minimized = minimize(&scenario, folder, &BTreeSet::from([code]), runs_max)?;
+    let minimized = minimize(&scenario, traces, &BTreeSet::from([code]), runs_max)?;
     let text = minimized.scenario.to_toml();
     let name = format!("{}-{:08x}.toml", code.name(), digest(&minimized.scenario));
-    let text = format!("# kvseam run sims/regressions/{name}\n{text}");
+    let text = format!("# kvseam run {}\n{text}", folder.join(&name).display());
     Ok(Imported { name, text, minimized })
 }
 
@@ -205,7 +210,8 @@ mod tests {
         let mut names = std::collections::BTreeMap::new();
         let mut count = 0;
         for bytes in crashes(target).take(400) {
-            let Ok(imported) = import(target, &bytes, MINIMIZE_RUNS) else { continue };
+            let folder = Path::new("sims/regressions");
+            let Ok(imported) = import(target, &bytes, MINIMIZE_RUNS, folder) else { continue };
             assert!(imported.minimized.after.requests <= 3, "{imported:?}");
             let read = file::parse(&imported.text, &imported.name).unwrap();
             assert_eq!(read, imported.minimized.scenario);
@@ -221,7 +227,7 @@ mod tests {
 
     #[test]
     fn an_artifact_without_a_finding_is_refused() {
-        let error = import(Target::HuntPlacement, &[], 10).unwrap_err();
+        let error = import(Target::HuntPlacement, &[], 10, Path::new("")).unwrap_err();
         assert!(matches!(error, MinimizeError::NoDefect), "{error}");
     }
 }

@@ -141,8 +141,9 @@ impl Oracle {
         }
     }
 
-    /// Takes note of `fact`. `memory` is that of the fact's decode server by rank, or of its prefill
-    /// server, as it is before what the fact announces is written.
+    /// Takes note of `fact`. `memory` is that of the fact's decode server by rank, with draft KV, if
+    /// there is any, by rank behind it; or of its prefill server. It is as it is before what the fact
+    /// announces is written.
     pub fn observe(&mut self, tick: Tick, fact: &Fact<'_>, memory: &[Memory]) {
         match *fact {
             Fact::Arrived { request, ref text, prompt, admitted } => {
@@ -375,6 +376,11 @@ impl Oracle {
                 Side::Decode => transfer.trust_match(false),
                 Side::Prefill => transfer.source_right = false,
             }
+        } else if server.side == Side::Prefill
+            && let Some(transfer) = &mut self.known(request).transfer
+        {
+            // A request that gave way looks its prompt up again.
+            transfer.source_right = true;
         }
     }
 

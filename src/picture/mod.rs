@@ -112,7 +112,7 @@ impl Drawing for Picture {
 }
 
 /// The theme's colours where a reader prefers dark, in the order of [`chart::THEME`].
-const DARK: [&str; 4] = ["#e8eaed", "#a6adb8", "#3a4048", "#16181c"];
+const DARK: [&str; chart::THEME.len()] = ["#e8eaed", "#a6adb8", "#3a4048", "#16181c"];
 
 /// The picture as the text of an SVG file that follows its reader's preference for light or dark.
 pub fn svg(picture: &Picture) -> Result<String, ChartError> {

@@ -1,5 +1,7 @@
 //! Which row is drawn where: the grid of one piece, and of one request's rows.
 
+use std::ops::Range;
+
 use super::grid::{Block, Cell, Grid, Lane, Mark};
 use crate::layout::Layout;
 use crate::limits;
@@ -69,6 +71,14 @@ impl PieceView<'_> {
         Window { from, to: (from + most).min(tokens) }
     }
 
+    /// The rows of a page that are drawn: all, or of a page larger than the picture those that are `used`.
+    fn drawn(&self, rows: Range<u64>, used: Range<u64>) -> Range<u64> {
+        match self.page() <= u64::from(limits::PICTURE_TOKENS) {
+            true => rows,
+            false => rows.start.max(used.start)..rows.end.min(used.end),
+        }
+    }
+
     fn cell(&self, token: u64) -> Cell {
         let position = self.prefix() + self.start() + token;
         let rank = u32::try_from(position % self.ranks()).expect("ranks are 32-bit numbers");
@@ -87,10 +97,11 @@ impl PieceView<'_> {
         let pages = pages.take_while(|&(_, ordinal)| ordinal * page < window.to);
         let block = |(&id, ordinal): (&PageId, u64)| {
             let rows = ordinal * page..(ordinal + 1) * page;
-            let cells = rows.map(|token| match token < window.to {
-                true => self.cell(token),
-                false => unused(),
-            });
+            let cells =
+                self.drawn(rows, window.from..window.to).map(|token| match token < window.to {
+                    true => self.cell(token),
+                    false => unused(),
+                });
             Block { name: name(id), is_lacking: false, cells: cells.collect() }
         };
         pages.map(block).collect()
@@ -102,8 +113,11 @@ impl PieceView<'_> {
         // The rank's phase counted from S, which is its own number where S is aligned.
         let phase = (u64::from(rank) + self.ranks() - self.prefix() % self.ranks()) % self.ranks();
         let block = |ordinal: u64| {
-            let cells = (0..self.page()).map(|offset| {
-                let sent = (ordinal * self.page() + offset) * self.ranks() + phase;
+            let rows = ordinal * self.page()..(ordinal + 1) * self.page();
+            // The rank's rows with a token of the window.
+            let own = |token: u64| token.saturating_sub(phase).div_ceil(self.ranks());
+            let cells = self.drawn(rows, own(from)..own(to)).map(|row| {
+                let sent = row * self.ranks() + phase;
                 match (from..to).contains(&sent) {
                     true => self.cell(sent - self.start()),
                     false => unused(),

@@ -6,6 +6,8 @@
 //! virtual pages and their multiples, and pools are sized by the largest request, so that they are
 //! often nearly full.
 
+use std::collections::BTreeSet;
+
 use crate::behaviour::{
     Behaviours, ChunkCut, Overrides, PlannerRevision, Profile, Retraction, SWITCHES, SendSplit,
     SwitchInfo,
@@ -372,13 +374,16 @@ fn faults(
 ) -> Vec<Fault> {
     let mut faults = aborts(choices, requests, is_crowded);
     if choices.chance(1, 4) {
+        let mut messages = BTreeSet::new();
         for _ in 0..choices.within(1..=4) {
             let request = RequestId(choices.within(0..=requests as u32 - 1));
             let message = choices.below(2 * u64::from(scenario.layout.ranks)) as u32;
-            faults.push(match choices.chance(1, 2) {
-                true => Fault::Double { request, message },
-                false => Fault::Lose { request, message },
-            });
+            if messages.insert((request, message)) {
+                faults.push(match choices.chance(1, 2) {
+                    true => Fault::Double { request, message },
+                    false => Fault::Lose { request, message },
+                });
+            }
         }
     }
     if choices.chance(1, 6) {

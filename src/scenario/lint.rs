@@ -270,7 +270,8 @@ fn lock_on_match(facts: &Facts) -> Option<Objection> {
         LockOnMatch::None => object(
             "lock_on_match",
             lock.name(),
-            facts.decode_hits && facts.spare_pages.is_none(),
+            // A flush empties the cache, room or not.
+            facts.decode_hits && (facts.spare_pages.is_none() || facts.flushes),
             "the pages of a decode hit can be evicted to make room for their own request",
         ),
     }

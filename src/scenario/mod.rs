@@ -455,6 +455,7 @@ pub enum Moment {
 #[serde(deny_unknown_fields)]
 pub struct Expect {
     /// How many findings of each code; codes that are left out must be absent.
+    #[serde(default)]
     pub findings: BTreeMap<Code, Bound>,
     /// The field for which validation must refuse the scenario, so that nothing is run.
     #[serde(default, skip_serializing_if = "Option::is_none")]

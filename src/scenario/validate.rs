@@ -308,8 +308,10 @@ fn trace(config: &TraceConfig) -> Result<Option<usize>, Invalid> {
     Ok(cap)
 }
 
-fn faults(scenario: &Scenario, requests: Option<usize>) -> Result<(), Invalid> {
+/// Faults of `requests` requests; how many a trace has is known when it has been read.
+pub(crate) fn faults(scenario: &Scenario, requests: Option<usize>) -> Result<(), Invalid> {
     let faults = &scenario.faults;
+    let mut messages = BTreeSet::new();
     within("faults", faults.len(), &(0..=limits::FAULTS_MAX))?;
     let last = requests.unwrap_or(limits::REQUESTS_MAX) - 1;
     for (index, fault) in faults.iter().enumerate() {
@@ -324,6 +326,10 @@ fn faults(scenario: &Scenario, requests: Option<usize>) -> Result<(), Invalid> {
                 let path = format!("faults.{index}.{kind}");
                 within(&format!("{path}.request"), request.index(), &(0..=last))?;
                 within(&format!("{path}.message"), *message, &limits::MESSAGE)?;
+                if !messages.insert((request, message)) {
+                    let got = format!("a second one for message {message} of request {request}");
+                    return Err(invalid(&path, "one fault a message", &got));
+                }
             }
             Fault::Flush { side, server, at } => {
                 let path = format!("faults.{index}.flush");

@@ -85,6 +85,8 @@ pub struct Placed {
 struct Known {
     text: Rc<Sequence>,
     prompt: Tokens,
+    /// Its present transfer.
+    attempt: u32,
     /// Its page table on decode.
     table: Vec<PageId>,
     length: Tokens,
@@ -174,10 +176,11 @@ impl Calls {
         writes: &[Write],
     ) {
         let layout = self.layout;
-        // The rows of a request that has ended are no longer its own.
-        let mut is_wrong = !self.known.contains_key(&request) && !writes.is_empty();
+        // The rows of a transfer that has ended are no longer its own.
+        let mut known = self.known.get_mut(&request).filter(|known| known.attempt == attempt);
+        let mut is_wrong = known.is_none() && !writes.is_empty();
         for write in writes {
-            let Some(known) = self.known.get_mut(&request) else { break };
+            let Some(known) = &mut known else { break };
             let ordinal = known.table.iter().position(|&page| page == write.page);
             for offset in write.start..write.start + write.len {
                 let position = ordinal.and_then(|ordinal| position(layout, ordinal, offset, rank));
@@ -253,6 +256,7 @@ impl Observer for Calls {
                 let known = Known {
                     text: Rc::clone(&text.0),
                     prompt,
+                    attempt: 0,
                     table: Vec::new(),
                     length: prompt,
                     matched: Tokens(0),
@@ -268,9 +272,9 @@ impl Observer for Calls {
                     known.table = pages.to_vec();
                 }
             }
-            Fact::Reserved { request, length, matched, .. } => {
+            Fact::Reserved { request, attempt, length, matched, .. } => {
                 if let Some(known) = self.known(request) {
-                    (known.length, known.matched) = (length, matched);
+                    (known.attempt, known.length, known.matched) = (attempt, length, matched);
                     known.written.clear();
                 }
             }

@@ -210,6 +210,7 @@ impl World<'_> {
             Side::Decode => {
                 let decode = &mut self.decodes[server];
                 decode.store.clear(&mut self.log);
+                decode.stuck = false;
                 if let Some(partial) = &mut decode.partial {
                     *partial = PartialIndex::new(decode.store.pool.page());
                 }

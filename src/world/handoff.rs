@@ -141,7 +141,7 @@ impl Handoff {
         self.stage
     }
 
-    /// Whether a copy is on its way.
+    /// Whether a part was put on the link and is not known to have landed.
     pub fn is_copying(&self) -> bool {
         !self.queued.is_empty()
     }

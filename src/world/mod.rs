@@ -55,7 +55,7 @@ use crate::pool::Pool;
 use crate::pool::memory::Memory;
 use crate::prompt::Chains;
 use crate::rng::Stream;
-use crate::scenario::validate::Invalid;
+use crate::scenario::validate::{self, Invalid};
 use crate::scenario::{Moment, Scenario};
 use crate::units::{PageSize, Pages, Rank, RequestId, Tick, Tokens};
 use crate::workload::{self, Request, WorkloadError};
@@ -125,7 +125,7 @@ fn run_seen(
     registry: &Registry,
     observer: Option<&mut dyn Observer>,
 ) -> Result<Run, RunError> {
-    crate::scenario::validate::validate(scenario, &registry.names())?;
+    validate::validate(scenario, &registry.names())?;
     if pair(scenario) == Ok(Pairing::PageForPage) && scenario.layout.ranks > 1 {
         let problem = format!(
             "must be 1 to be simulated, or lead to a refusal; connections of equal size are only \
@@ -136,6 +136,7 @@ fn run_seen(
         return Err(Invalid { path, problem }.into());
     }
     let requests = workload::requests(scenario, folder)?;
+    validate::faults(scenario, Some(requests.len()))?;
     let mut world = World::new(scenario, registry, &requests);
     if let Some(observer) = observer {
         world.log.watch(observer);

@@ -72,7 +72,9 @@ impl Judge {
         let bytes = std::fs::read(artifact).map_err(CampaignError::at(artifact))?;
         // A panic of the simulation has printed its message, and shows up as one of the target's.
         let imported = Target::parse(target).and_then(|target| {
-            let found = || import(target, &bytes, MINIMIZE_RUNS).ok();
+            let folder =
+                if target == Target::SoundScenarios { &self.defects } else { &self.explained };
+            let found = || import(target, &bytes, MINIMIZE_RUNS, folder).ok();
             Some((target, panic::catch_unwind(AssertUnwindSafe(found)).unwrap_or(None)?))
         });
         match imported {
@@ -144,8 +146,10 @@ mod tests {
             let mut stream = Stream::new(seed, target.name());
             (0..600).map(|_| stream.below(256) as u8).collect::<Vec<u8>>()
         };
-        let imported =
-            |bytes: Vec<u8>| import(target, &bytes, MINIMIZE_RUNS).ok().map(|it| (bytes, it));
+        let imported = |bytes: Vec<u8>| {
+            let folder = Path::new("sims/regressions");
+            import(target, &bytes, MINIMIZE_RUNS, folder).ok().map(|it| (bytes, it))
+        };
         (0..1_000).map(draw).find_map(imported).expect("one of them crashes")
     }
 

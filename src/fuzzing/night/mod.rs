@@ -39,6 +39,14 @@ pub struct Night {
     pub remarks: Vec<String>,
 }
 
+impl Night {
+    /// Whether what is looked at every night was looked at to its end.
+    fn looked_at_everything(&self) -> bool {
+        let is_swept = self.sweep.as_ref().is_some_and(|sweep| sweep.done == sweep.total);
+        !self.is_interrupted && self.replayed.is_some() && is_swept
+    }
+}
+
 /// What a sweep came to.
 #[derive(Clone, Debug, Default)]
 pub struct SweepFigures {

@@ -61,6 +61,11 @@ impl State {
 
     /// Takes in a night.
     pub fn add(&mut self, night: &Night) {
+        if !night.looked_at_everything() {
+            // What was there the night before may still be.
+            let last = self.defects.values_mut().filter(|last| **last == self.nights);
+            last.for_each(|last| *last = night.number);
+        }
         self.nights = night.number;
         let seen = night.defects.iter().map(|(defect, _)| (defect.id.clone(), night.number));
         self.defects.extend(seen);
@@ -86,7 +91,8 @@ mod tests {
 
     fn night(number: u64, defects: &[&Defect]) -> Night {
         let defects = defects.iter().map(|&defect| (defect.clone(), true)).collect();
-        Night { number, defects, ..Night::default() }
+        let sweep = Some(crate::fuzzing::night::SweepFigures::default());
+        Night { number, defects, replayed: Some((1, 0)), sweep, ..Night::default() }
     }
 
     #[test]
@@ -98,6 +104,9 @@ mod tests {
         assert!(!state.is_new(&crash) && !state.is_new(&replay));
         state.add(&night(2, &[]));
         assert!(!state.is_new(&crash) && state.is_new(&replay));
+        state.add(&night(3, &[&replay]));
+        state.add(&Night { is_interrupted: true, ..night(4, &[]) });
+        assert!(!state.is_new(&replay), "nobody looked");
         let kept = Defect { is_kept: true, ..defect("in regressions", false) };
         assert!(!state.is_new(&kept));
     }

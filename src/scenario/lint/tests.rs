@@ -220,6 +220,7 @@ fn an_unlocked_match_matters_where_the_decode_cache_is_evicted() {
             (&[none, "decode.pages=6"], false),
             (&[none, "decode.pages=5"], true),
             (&[none, "decode.pages=5", "decode.cache=none"], false),
+            (&[none, "faults=[{flush={side=\"decode\",at=1}}]"], true),
             (&[TRACE, none], true),
         ],
     );
