@@ -256,10 +256,10 @@ named! {
 }
 
 named! {
-    /// Whose pools a sample of free pages is about.
-    PoolSide {
-        Prefill = "prefill": "the pools of the prefill servers, in physical pages",
-        Decode = "decode": "the pools of the decode servers, in virtual pages",
+    /// One of the two kinds of server.
+    Side {
+        Prefill = "prefill": "computes prompts; its pools are in physical pages of P rows",
+        Decode = "decode": "generates output; its pools are in virtual pages of P·N rows",
     }
 }
 
@@ -289,7 +289,7 @@ impl FreeRun {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct FreeSample {
     /// In whose pools.
-    pub side: PoolSide,
+    pub side: Side,
     /// How many parts of [`limits::FREE_RUN_SAMPLES`] of the requests had arrived.
     pub part: u64,
 }
@@ -434,7 +434,7 @@ mod tests {
         check::<Chance>();
         check::<Mark>();
         check::<Metric>();
-        check::<PoolSide>();
+        check::<Side>();
         check::<FreeRun>();
     }
 

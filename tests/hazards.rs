@@ -13,7 +13,7 @@ use kvseam::world::{Registry, run};
 /// Rows that no variant makes go wrong: only what is right is shown.
 const ONLY_SOUND: [&str; 2] = ["h15", "h49"];
 
-/// A hazard and its twin by name, as they end after the name: "" and "-sound".
+/// All files by name; a twin's is its hazard's with "-sound" behind it.
 fn hazards() -> BTreeMap<String, (Scenario, Expect)> {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("sims/hazards");
     let paths = std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
@@ -90,8 +90,6 @@ fn a_switch_is_asked_for_at_one_place() {
     let several = BTreeMap::from([
         // The report of a hit, and whether the index that it needs is kept.
         ("decode_match_unit", 2),
-        // An arrival, a destination that comes later, and whether a request may begin before.
-        ("prefill_start", 3),
         // What is sent early, and whether the rest follows.
         ("early_send", 2),
         // The handoff's rules, and the clock of the timeout.

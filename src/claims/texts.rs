@@ -7,7 +7,8 @@ use crate::planner::{Checked, Indexed};
 use crate::scenario::lint::lint;
 use crate::scenario::validate::validate;
 use crate::scenario::{TraceConfig, TraceFormat, file};
-use crate::sweep::plan::{CellId, Plan, Sources};
+use crate::sweep::cell::CellId;
+use crate::sweep::plan::{Plan, Sources};
 use crate::workload;
 use crate::world::Registry;
 

@@ -166,9 +166,9 @@ impl Watchman<'_> {
     }
 
     /// A defect that would be seen every night.
-    fn add_checked(&mut self, title: String, file: Option<PathBuf>) {
+    fn add_checked(&mut self, id: String, title: String, file: Option<PathBuf>) {
         let (is_looked_at_every_night, is_kept) = (true, false);
-        self.add(Defect { id: title.clone(), title, file, is_looked_at_every_night, is_kept });
+        self.add(Defect { id, title, file, is_looked_at_every_night, is_kept });
     }
 
     fn replay(&mut self) -> Result<(), CliError> {
@@ -183,9 +183,7 @@ impl Watchman<'_> {
         for one in failed {
             let title = format!("does not show what it says: {}", one.reasons.join("; "));
             let file = Some(PathBuf::from(&one.file));
-            let id = format!("replay {}", one.file);
-            let (is_looked_at_every_night, is_kept) = (true, false);
-            self.add(Defect { id, title, file, is_looked_at_every_night, is_kept });
+            self.add_checked(format!("replay {}", one.file), title, file);
         }
         Ok(())
     }
@@ -211,10 +209,8 @@ impl Watchman<'_> {
         let errors = outcome.judged.errors;
         if errors > 0 {
             // How many may change from night to night.
-            let (is_looked_at_every_night, is_kept) = (true, false);
             let title = format!("sweep: {errors} runs could not be run");
-            let (id, file) = ("sweep errors".to_owned(), Some(path));
-            self.add(Defect { id, title, file, is_looked_at_every_night, is_kept });
+            self.add_checked("sweep errors".to_owned(), title, Some(path));
         }
         let progress = outcome.progress;
         if progress.done < progress.total && !self.is_stopped() {
@@ -244,7 +240,7 @@ impl Watchman<'_> {
             if ledger.plan.scenario(cell).is_ok_and(is_unforeseen) {
                 let (cell, seed) = (ledger.plan.describe(cell), defects.seed);
                 let title = format!("sweep: a defect without an objection in {cell}, seed {seed}");
-                self.add_checked(title, None);
+                self.add_checked(title.clone(), title, None);
             }
         }
         rates.retain(|_, rate| rate.hits > 0);

@@ -6,19 +6,11 @@ use std::fmt;
 use std::hash::{Hash, Hasher};
 use std::rc::Rc;
 
-use crate::finding::Code;
+pub use crate::finding::Side;
+use crate::finding::{Code, Named};
 use crate::pool::memory::{Extent, Stamp};
 use crate::prompt::Sequence;
 use crate::units::{PageId, Pages, Rank, RequestId, Tokens};
-
-/// Which of the two kinds of server.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Side {
-    /// Computes prompts. Pages of P rows.
-    Prefill,
-    /// Generates output. Virtual pages of P·N rows.
-    Decode,
-}
 
 /// One server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -31,11 +23,7 @@ pub struct Server {
 
 impl fmt::Display for Server {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let side = match self.side {
-            Side::Prefill => "prefill",
-            Side::Decode => "decode",
-        };
-        write!(f, "{side} server {}", self.index)
+        write!(f, "{} server {}", self.side.name(), self.index)
     }
 }
 

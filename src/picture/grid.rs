@@ -10,7 +10,8 @@ use plotters::style::text_anchor::HPos;
 
 use super::WIDTH;
 use crate::report::chart::{
-    Area, ChartError, FAINT, GRID, Head, INK, LINE, MARGIN, PAPER, PLAIN, Pen, QUIET, label_color,
+    Area, BLUE, ChartError, FAINT, GREEN, GRID, Head, INK, LINE, MARGIN, ORANGE, PAPER, PLAIN,
+    PURPLE, Pen, QUIET, SKY, VERMILION, label_color,
 };
 
 /// What is to be said of a cell beyond its rank.
@@ -187,17 +188,12 @@ const BLOCK_GAP: i32 = 12;
 /// Cells in a line of a page.
 const CELLS_A_LINE: usize = 16;
 
-/// Eight colours that the colour-blind tell apart (Okabe and Ito); ranks beyond take them again.
-const COLORS: [RGBColor; 8] = [
-    RGBColor(0xe6, 0x9f, 0x00),
-    RGBColor(0x56, 0xb4, 0xe9),
-    RGBColor(0x00, 0x9e, 0x73),
-    RGBColor(0xf0, 0xe4, 0x42),
-    RGBColor(0x00, 0x72, 0xb2),
-    RGBColor(0xd5, 0x5e, 0x00),
-    RGBColor(0xcc, 0x79, 0xa7),
-    RGBColor(0x99, 0x99, 0x99),
-];
+/// Okabe and Ito's yellow, which shows as a whole cell, and a grey.
+const YELLOW: RGBColor = RGBColor(0xf0, 0xe4, 0x42);
+const GREY: RGBColor = RGBColor(0x99, 0x99, 0x99);
+
+/// Eight colours that the colour-blind tell apart; ranks beyond take them again.
+const COLORS: [RGBColor; 8] = [ORANGE, SKY, GREEN, YELLOW, BLUE, VERMILION, PURPLE, GREY];
 
 fn color(rank: u32) -> RGBColor {
     COLORS[rank as usize % COLORS.len()]

@@ -12,12 +12,13 @@ use crate::behaviour::{
     Behaviours, ChunkCut, Overrides, PlannerRevision, Profile, Retraction, SWITCHES, SendSplit,
     SwitchInfo,
 };
+use crate::finding::Side;
 use crate::planner::pairing::KvPool;
 use crate::scenario::lint::lint;
 use crate::scenario::validate::{BLOCK_HASH, KnownPolicies, LRU, NO_CACHE};
 use crate::scenario::{
     DecodeConfig, Fault, LayoutConfig, LinkConfig, Moment, PairingConfig, PrefillConfig, Scenario,
-    ServerKind, VERSION,
+    VERSION,
 };
 use crate::units::{RequestId, Tick};
 
@@ -389,8 +390,8 @@ fn faults(
     if choices.chance(1, 6) {
         for _ in 0..choices.within(1..=3) {
             let (side, servers) = *choices.pick(&[
-                (ServerKind::Decode, scenario.decode.workers),
-                (ServerKind::Prefill, scenario.prefill.workers),
+                (Side::Decode, scenario.decode.workers),
+                (Side::Prefill, scenario.prefill.workers),
             ]);
             let scale = *choices.pick(&[1_000, 100, 20_000]);
             let server = choices.within(0..=servers - 1);

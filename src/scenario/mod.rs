@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 
 use crate::behaviour::{Behaviours, Overrides, Profile};
-use crate::finding::{Code, Mark};
+use crate::finding::{Code, Mark, Side};
 use crate::planner::pairing::KvPool;
 use crate::prompt::ContentId;
 use crate::units::{RequestId, Tick, Tokens};
@@ -398,7 +398,7 @@ pub enum Fault {
     /// Somebody flushes a server's prefix cache.
     Flush {
         /// Prefill or decode.
-        side: ServerKind,
+        side: Side,
         /// Which of them.
         #[serde(default)]
         server: u32,
@@ -417,16 +417,6 @@ impl Fault {
             Fault::Flush { .. } => None,
         }
     }
-}
-
-/// One of the two kinds of server.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum ServerKind {
-    /// Computes prompts.
-    Prefill,
-    /// Generates output.
-    Decode,
 }
 
 /// A moment of a request's life.

@@ -33,7 +33,6 @@ use siphasher::sip::SipHasher13;
 use toml::{Table, Value};
 
 use super::axis::{Axis, AxisFile, check_paths};
-pub use super::cell::{CellId, RunId};
 use super::expect::{ExpectFile, Expectation};
 use super::filter::{Filter, FilterFile};
 use crate::finding::Mark;

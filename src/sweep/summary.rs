@@ -6,7 +6,7 @@ use rusqlite::Row;
 use rusqlite::types::Type;
 
 use super::ledger::{Ledger, LedgerError, unsigned};
-use crate::finding::{Chance, Code, FreeRun, FreeSample, Mark, Metric, Named, PoolSide, Tally};
+use crate::finding::{Chance, Code, FreeRun, FreeSample, Mark, Metric, Named, Side, Tally};
 use crate::stats::Ratio;
 
 /// How often something was found.
@@ -103,7 +103,7 @@ impl Ledger {
         );
         self.each(&sql, |row| {
             let name: String = row.get(1)?;
-            let side = PoolSide::parse(&name)
+            let side = Side::parse(&name)
                 .ok_or_else(|| corrupt(1, Type::Text, format!("side: no such side: \"{name}\"")))?;
             let sample = FreeSample { side, part: unsigned(row.get(2)?) };
             let mut pages = Tally::default();
@@ -214,9 +214,9 @@ pub(super) fn corrupt(column: usize, found: Type, reason: String) -> rusqlite::E
 mod tests {
     use super::*;
     use crate::finding::Run;
+    use crate::sweep::cell::RunId;
     use crate::sweep::execute::tests::Scratch;
     use crate::sweep::ledger::Record;
-    use crate::sweep::plan::RunId;
     use crate::sweep::plan::tests::small;
 
     /// Runs 0 and 1 are of cell 0, run 3 of cell 1.
@@ -224,7 +224,7 @@ mod tests {
     fn ratios_and_free_pages_are_sums_over_the_runs_of_a_cell() {
         let path = Scratch::new("sums");
         let mut ledger = Ledger::start(&path.0, &small(), |_| Ok(())).unwrap();
-        let sample = FreeSample { side: PoolSide::Decode, part: 2 };
+        let sample = FreeSample { side: Side::Decode, part: 2 };
         let record = |run, requests, waited, pages| {
             let mut left = Run::default();
             left.metrics.add(Metric::Requests, requests);

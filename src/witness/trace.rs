@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use super::{is_books, newly_found};
 use crate::finding::{Code, Named};
 use crate::limits;
-use crate::oracle::fact::{Fact, Holder, Outcome, Part, Server, Side, Writes};
+use crate::oracle::fact::{Fact, Holder, Outcome, Part, Server, Writes};
 use crate::units::{PageId, Rank, Tick};
 use crate::world::Observer;
 use crate::world::observer::{Call, Seen};
@@ -169,11 +169,7 @@ fn rows(writes: &Writes<'_>) -> u64 {
 }
 
 fn at(server: Server, ids: &[PageId]) -> String {
-    let side = match server.side {
-        Side::Prefill => "prefill",
-        Side::Decode => "decode",
-    };
-    format!("{side} {}, pages {}", server.index, pages(ids))
+    format!("{} {}, pages {}", server.side.name(), server.index, pages(ids))
 }
 
 fn copy(part: &Part) -> String {

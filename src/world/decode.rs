@@ -78,15 +78,15 @@ impl World<'_> {
         self.decodes[index].running.iter().filter_map(opens).collect()
     }
 
-    /// Whether the next step's demand, as it is counted, exceeds what can be had.
-    fn runs_out(&self, index: usize) -> bool {
+    /// Whether the next step's demand, as it is counted, exceeds what can be had when so many requests
+    /// open a page.
+    fn runs_out(&self, index: usize, opening: u64) -> bool {
         let decode = &self.decodes[index];
         let room = decode.store.room();
         match self.switches.next_step_demand {
-            NextStepDemand::Pages => self.opening(index).len() as u64 > u64::from(room.0),
+            NextStepDemand::Pages => opening > u64::from(room.0),
             NextStepDemand::Tokens => {
-                let tokens = u64::from(room.0) * u64::from(self.layout.virtual_page().get());
-                !self.opening(index).is_empty() && decode.running.len() as u64 > tokens
+                opening > 0 && decode.running.len() as u64 > self.in_tokens(room)
             }
         }
     }
@@ -94,10 +94,11 @@ impl World<'_> {
     /// Makes room for the next token of every running request, retracting some if need be, and
     /// begins a step.
     fn begin_decode_step(&mut self, index: usize) {
-        if self.opening(index).len() > 1 {
+        let mut opening = self.opening(index);
+        if opening.len() > 1 {
             self.log.mark(Mark::GrewTogether);
         }
-        while self.runs_out(index) {
+        while self.runs_out(index, opening.len() as u64) {
             let victim = self.decodes[index].running.iter().copied().min_by_key(|&request| {
                 let live = self.live(request);
                 let target = live.target.as_ref().expect("a running request has pages");
@@ -106,8 +107,8 @@ impl World<'_> {
             });
             let Some(victim) = victim else { break };
             self.retract(victim);
+            opening = self.opening(index);
         }
-        let opening = self.opening(index);
         self.evict_for(index, Pages::of(&opening));
         let lengths: Vec<Tokens> = opening.iter().map(|&(_, length)| length).collect();
         let Ok(pages) = self.decodes[index].store.pool.decode(&lengths) else {

@@ -6,13 +6,12 @@ use super::World;
 use super::event::Event;
 use super::handoff::{Fact as Told, Part as HandoffPart, Stage};
 use super::request::Place;
-use super::store::Store;
 use super::transfer::handoff_part;
 use crate::behaviour::{AbortCleanup, Flush, LostMessage};
 use crate::cache::partial::PartialIndex;
 use crate::finding::Mark;
 use crate::oracle::fact::{Outcome, Part, Side};
-use crate::scenario::{Fault, Moment, ServerKind};
+use crate::scenario::{Fault, Moment};
 use crate::units::{RequestId, Tick};
 
 /// The faults of a scenario, by what sets them off.
@@ -47,10 +46,6 @@ impl Faults {
                     list.messages.insert((request, message), MessageFault::Doubled);
                 }
                 Fault::Flush { side, server, at } => {
-                    let side = match side {
-                        ServerKind::Prefill => Side::Prefill,
-                        ServerKind::Decode => Side::Decode,
-                    };
                     list.flushes.push((at, side, server as usize));
                 }
             }
@@ -186,7 +181,10 @@ impl World<'_> {
 
     /// Somebody flushes a server's cache.
     pub(super) fn flush(&mut self, side: Side, server: usize) {
-        let store = self.store_mut(side, server);
+        let store = match side {
+            Side::Prefill => &self.prefills[server].store,
+            Side::Decode => &self.decodes[server].store,
+        };
         let all = store.pool.total();
         let is_idle = store.room() == all;
         self.log.mark(if is_idle { Mark::FlushDone } else { Mark::FlushInUse });
@@ -227,13 +225,6 @@ impl World<'_> {
                 }
                 Side::Prefill | Side::Decode => {}
             }
-        }
-    }
-
-    fn store_mut(&mut self, side: Side, server: usize) -> &mut Store {
-        match side {
-            Side::Prefill => &mut self.prefills[server].store,
-            Side::Decode => &mut self.decodes[server].store,
         }
     }
 }

@@ -39,25 +39,19 @@ use std::rc::Rc;
 use thiserror::Error;
 
 use crate::behaviour::{
-    Behaviours, CacheKey, CapacityUnit, DecodeMatchUnit, PrefillStart, RefusedRequest,
-    ReleaseOnAbort, ReplicatedPool, Retraction,
+    Behaviours, CacheKey, CapacityUnit, RefusedRequest, ReleaseOnAbort, Retraction,
 };
-use crate::cache::PrefixCache;
-use crate::cache::partial::PartialIndex;
-use crate::finding::{Chance, Code, FreeSample, Mark, Metric, PoolSide, Run};
+use crate::finding::{Chance, Code, FreeSample, Mark, Metric, Run};
 use crate::layout::Layout;
 use crate::limits;
 use crate::oracle::fact::{Fact, Outcome, Server, Side, Text};
 use crate::oracle::{Oracle, Terms};
 use crate::planner::Planner;
 use crate::planner::pairing::{self, Endpoint, Pairing, PairingRefusal};
-use crate::pool::Pool;
-use crate::pool::memory::Memory;
 use crate::prompt::Chains;
-use crate::rng::Stream;
 use crate::scenario::validate::{self, Invalid};
 use crate::scenario::{Moment, Scenario};
-use crate::units::{PageSize, Pages, Rank, RequestId, Tick, Tokens};
+use crate::units::{PageSize, Rank, RequestId, Tick, Tokens};
 use crate::workload::{self, Request, WorkloadError};
 
 pub mod admission;
@@ -67,6 +61,7 @@ mod fault;
 pub mod handoff;
 mod link;
 mod log;
+mod make;
 pub mod observer;
 mod prefill;
 pub mod registry;
@@ -84,6 +79,7 @@ use fault::Faults;
 use handoff::Fact as Told;
 use link::{Copy, Link};
 use log::Log;
+use make::{Make, draft_rows};
 use prefill::Prefill;
 use request::{Destination, Live, Place};
 use store::Store;
@@ -289,8 +285,8 @@ impl<'a> World<'a> {
         if reached == part(self.arrived - 1) {
             return;
         }
-        let prefills = self.prefills.iter().map(|prefill| (PoolSide::Prefill, &prefill.store));
-        let decodes = self.decodes.iter().map(|decode| (PoolSide::Decode, &decode.store));
+        let prefills = self.prefills.iter().map(|prefill| (Side::Prefill, &prefill.store));
+        let decodes = self.decodes.iter().map(|decode| (Side::Decode, &decode.store));
         for (side, store) in prefills.chain(decodes) {
             self.log.free_runs(FreeSample { side, part: reached }, store.free_runs());
         }
@@ -396,7 +392,7 @@ impl<'a> World<'a> {
                 self.decodes[decode].arriving.push_back(request);
                 self.moment(request, Moment::Arrived);
                 self.wake_decode(decode);
-                if self.switches.prefill_start == PrefillStart::AtArrival {
+                if self.begins_at_arrival() {
                     self.await_prefill(request);
                 }
             }
@@ -504,104 +500,6 @@ fn events_max(scenario: &Scenario, requests: &[Request], layout: Layout) -> u64 
             + limits::EVENTS_PER_PROMPT_PIECE * pieces * u64::from(layout.ranks())
     };
     limits::EVENTS_FLOOR + requests.iter().map(of_request).sum::<u64>()
-}
-
-/// Makes servers.
-struct Make<'a> {
-    registry: &'a Registry,
-    switches: Behaviours,
-    layout: Layout,
-    seed: u64,
-}
-
-impl Make<'_> {
-    fn store(&self, server: Server, config: StoreConfig<'_>) -> Store {
-        let side = match server.side {
-            Side::Prefill => "prefill",
-            Side::Decode => "decode",
-        };
-        let stream = Stream::new(self.seed, &format!("free order, {side} {}", server.index));
-        let setup = FreeOrderSetup { page: config.page, stream };
-        let order = self.registry.free_orders[config.free_order](setup);
-        let eviction = self.registry.evictions[config.eviction]();
-        let cache: Option<Box<dyn PrefixCache>> = self.registry.caches[config.cache](eviction);
-        let pool = Pool::new(config.page, config.pages, order);
-        let mut memory: Vec<Memory> =
-            (0..config.ranks).map(|_| Memory::new(config.pages.0)).collect();
-        if let Some(rows) = config.draft_rows {
-            let draft = || Memory::of_rows(self.layout.virtual_page(), rows);
-            memory.extend(std::iter::repeat_with(draft).take(config.ranks as usize));
-        }
-        Store::new(server, pool, cache, memory, self.switches.free_check)
-    }
-
-    fn prefill(&self, scenario: &Scenario, server: Server) -> Prefill {
-        let config = &scenario.prefill;
-        let store = StoreConfig {
-            page: self.layout.page(),
-            pages: Pages(config.pages),
-            ranks: 1,
-            draft_rows: None,
-            free_order: &config.free_order,
-            cache: &config.cache,
-            eviction: &config.eviction,
-        };
-        Prefill {
-            store: self.store(server, store),
-            admission: self.registry.admissions[&config.admission](),
-            waiting: std::collections::VecDeque::new(),
-            cut: None,
-            step: None,
-        }
-    }
-
-    fn decode(&self, scenario: &Scenario, server: Server) -> Decode {
-        let config = &scenario.decode;
-        let virtual_page = self.layout.virtual_page();
-        let store = StoreConfig {
-            page: virtual_page,
-            pages: Pages(config.pages),
-            ranks: self.layout.ranks(),
-            draft_rows: draft_rows(scenario, self.switches, self.layout),
-            free_order: &config.free_order,
-            cache: &config.cache,
-            eviction: &config.eviction,
-        };
-        let is_fine = self.switches.decode_match_unit != DecodeMatchUnit::VirtualPage;
-        Decode {
-            store: self.store(server, store),
-            partial: is_fine.then(|| PartialIndex::new(virtual_page)),
-            arriving: std::collections::VecDeque::new(),
-            retracted: std::collections::VecDeque::new(),
-            transferring: 0,
-            running: Vec::new(),
-            step: None,
-            stuck: false,
-        }
-    }
-}
-
-/// What a server's KV is made of.
-#[derive(Clone, Copy)]
-struct StoreConfig<'a> {
-    page: PageSize,
-    pages: Pages,
-    ranks: u32,
-    draft_rows: Option<u32>,
-    free_order: &'a str,
-    cache: &'a str,
-    eviction: &'a str,
-}
-
-/// Rows of the pool in which every decode rank keeps draft KV, if it does.
-fn draft_rows(scenario: &Scenario, switches: Behaviours, layout: Layout) -> Option<u32> {
-    let page = layout.page();
-    let rows_of_rank = Pages(scenario.decode.pages).tokens(page);
-    let rows = match switches.replicated_pool {
-        ReplicatedPool::WithPages => (rows_of_rank.0 + page.get()) * layout.ranks(),
-        ReplicatedPool::RowsAndOnePage => rows_of_rank.0 * layout.ranks() + page.get(),
-    };
-    scenario.decode.draft.then_some(rows)
 }
 
 /// Whether the peers can be connected, by what they say of themselves.

@@ -50,8 +50,12 @@ impl World<'_> {
     fn wants_prefill(&self, request: RequestId) -> bool {
         let live = self.live(request);
         let is_early = live.handoff.stage() == Stage::Waiting && live.attempt == 0;
-        live.handoff.wants_more()
-            || (is_early && self.switches.prefill_start == PrefillStart::AtArrival)
+        live.handoff.wants_more() || (is_early && self.begins_at_arrival())
+    }
+
+    /// Whether prefill begins with a request before its destination is known.
+    pub(super) fn begins_at_arrival(&self) -> bool {
+        self.switches.prefill_start == PrefillStart::AtArrival
     }
 
     /// Sends what was computed before the destination was known.
@@ -120,7 +124,7 @@ impl World<'_> {
     /// Admits a request whose destination is known and that found no room, while others hold pages
     /// without a destination: the latest of these give way until it fits.
     fn let_through(&mut self, index: usize, request: RequestId, budget: Tokens) -> bool {
-        if !self.live(request).destination.is_known {
+        if !self.begins_at_arrival() || !self.live(request).destination.is_known {
             return false;
         }
         loop {

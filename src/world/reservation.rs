@@ -8,7 +8,7 @@ use super::handoff::{Fact as Told, Stage};
 use super::request::{Destination, HostCopy, Place, Target};
 use crate::behaviour::{
     AdmissionDemand, CacheHashUnit, DecodeMatchUnit, DecodePrefixCut, DecodeReservation,
-    LockOnMatch, PrefillStart, Resumption,
+    LockOnMatch, Resumption,
 };
 use crate::finding::{Mark, Metric};
 use crate::oracle::fact::Fact;
@@ -100,7 +100,7 @@ impl World<'_> {
         true
     }
 
-    fn in_tokens(&self, pages: Pages) -> u64 {
+    pub(super) fn in_tokens(&self, pages: Pages) -> u64 {
         u64::from(pages.0) * u64::from(self.layout.virtual_page().get())
     }
 
@@ -390,7 +390,7 @@ impl World<'_> {
             return;
         }
         live.destination.is_known = true;
-        if attempt > 0 || self.switches.prefill_start == PrefillStart::AfterReservation {
+        if attempt > 0 || !self.begins_at_arrival() {
             self.await_prefill(request);
         } else if self.live(request).source.is_some() {
             self.send_what_waited(request);

@@ -5,6 +5,7 @@ use crate::finding::{Code, FreeRun, Metric};
 use crate::pool::memory::Extent;
 use crate::scenario::file;
 use crate::units::PageId;
+use crate::units::Pages;
 
 fn scenario(text: &str) -> Scenario {
     file::parse(text, "test").unwrap()
@@ -169,7 +170,7 @@ fn a_policy_from_outside_runs_under_its_own_name() {
 #[test]
 fn free_pages_are_sampled_at_each_quarter_of_the_arrivals() {
     let busy = run(&scenario(BUSY), Path::new(".")).unwrap();
-    for (side, pages) in [(PoolSide::Prefill, 2 * 60), (PoolSide::Decode, 3 * 14)] {
+    for (side, pages) in [(Side::Prefill, 2 * 60), (Side::Decode, 3 * 14)] {
         for part in 1..=4 {
             let free: u64 = busy.free_runs[&FreeSample { side, part }].iter().map(|it| it.1).sum();
             assert!(free < pages, "{side:?} {part}: {free}");
@@ -191,6 +192,6 @@ fn an_empty_pool_is_one_free_run() {
         sample.iter().filter(|(_, pages)| *pages > 0).collect::<Vec<_>>()
     };
     assert_eq!(run.free_runs.len(), 2);
-    assert_eq!(lengths(PoolSide::Prefill), [(FreeRun::ThirtyTwo, 2 * 60)]);
-    assert_eq!(lengths(PoolSide::Decode), [(FreeRun::Eight, 3 * 14)]);
+    assert_eq!(lengths(Side::Prefill), [(FreeRun::ThirtyTwo, 2 * 60)]);
+    assert_eq!(lengths(Side::Decode), [(FreeRun::Eight, 3 * 14)]);
 }

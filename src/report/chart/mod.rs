@@ -159,15 +159,16 @@ pub fn axis_end(max: f64) -> f64 {
         .unwrap_or(10.0 * power)
 }
 
-/// Okabe and Ito's palette for the colour-blind, but for its yellow, which does not show on white.
-const PALETTE: [RGBColor; 6] = [
-    RGBColor(0x00, 0x72, 0xb2),
-    RGBColor(0xd5, 0x5e, 0x00),
-    RGBColor(0x00, 0x9e, 0x73),
-    RGBColor(0xcc, 0x79, 0xa7),
-    RGBColor(0xe6, 0x9f, 0x00),
-    RGBColor(0x56, 0xb4, 0xe9),
-];
+// Okabe and Ito's colours, which the colour-blind tell apart.
+pub(crate) const BLUE: RGBColor = RGBColor(0x00, 0x72, 0xb2);
+pub(crate) const VERMILION: RGBColor = RGBColor(0xd5, 0x5e, 0x00);
+pub(crate) const GREEN: RGBColor = RGBColor(0x00, 0x9e, 0x73);
+pub(crate) const PURPLE: RGBColor = RGBColor(0xcc, 0x79, 0xa7);
+pub(crate) const ORANGE: RGBColor = RGBColor(0xe6, 0x9f, 0x00);
+pub(crate) const SKY: RGBColor = RGBColor(0x56, 0xb4, 0xe9);
+
+/// The colours of bars and lines: all but the yellow, which does not show on white.
+const PALETTE: [RGBColor; 6] = [BLUE, VERMILION, GREEN, PURPLE, ORANGE, SKY];
 
 /// The colour of a share of the scale: viridis from light to dark, which is told apart without
 /// seeing hues.

@@ -2,7 +2,7 @@
 
 use super::cost::index;
 use super::{Part, ReportError};
-use crate::finding::{FreeRun, FreeSample, Named, PoolSide, Tally};
+use crate::finding::{FreeRun, FreeSample, Named, Side, Tally};
 use crate::limits::FREE_RUN_SAMPLES;
 use crate::report::chart::Head;
 use crate::report::chart::distribution::{Distribution, Group, Parted};
@@ -32,7 +32,7 @@ impl Part<'_> {
             };
             for level in levels {
                 self.push("<div class=\"charts\">\n");
-                for &side in PoolSide::ALL {
+                for &side in Side::ALL {
                     let chart = self.distribution(side, axis, level, &pages);
                     let mut name =
                         format!("free-runs-{}-{}", slug(self.axis(Some(axis))), side.name());
@@ -50,7 +50,7 @@ impl Part<'_> {
 
     fn distribution(
         &self,
-        side: PoolSide,
+        side: Side,
         axis: usize,
         level: Option<Level>,
         pages: &[FreePages],

@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 use super::*;
 use crate::behaviour::DecodePrefixCut;
 use crate::scenario::validate::{KnownPolicies, validate};
+use crate::sweep::cell::{CellId, RunId};
 
 pub(crate) const BASE: &str = r#"
 version = 1

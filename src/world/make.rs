@@ -1,0 +1,114 @@
+//! Making the servers of a scenario.
+
+use std::collections::VecDeque;
+
+use super::decode::Decode;
+use super::prefill::Prefill;
+use super::registry::{FreeOrderSetup, Registry};
+use super::store::Store;
+use crate::behaviour::{Behaviours, DecodeMatchUnit, ReplicatedPool};
+use crate::cache::PrefixCache;
+use crate::cache::partial::PartialIndex;
+use crate::finding::Named;
+use crate::layout::Layout;
+use crate::oracle::fact::Server;
+use crate::pool::Pool;
+use crate::pool::memory::Memory;
+use crate::rng::Stream;
+use crate::scenario::Scenario;
+use crate::units::{PageSize, Pages};
+
+/// Makes servers.
+pub(super) struct Make<'a> {
+    pub(super) registry: &'a Registry,
+    pub(super) switches: Behaviours,
+    pub(super) layout: Layout,
+    pub(super) seed: u64,
+}
+
+impl Make<'_> {
+    fn store(&self, server: Server, config: StoreConfig<'_>) -> Store {
+        let label = format!("free order, {} {}", server.side.name(), server.index);
+        let stream = Stream::new(self.seed, &label);
+        let setup = FreeOrderSetup { page: config.page, stream };
+        let order = self.registry.free_orders[config.free_order](setup);
+        let eviction = self.registry.evictions[config.eviction]();
+        let cache: Option<Box<dyn PrefixCache>> = self.registry.caches[config.cache](eviction);
+        let pool = Pool::new(config.page, config.pages, order);
+        let mut memory: Vec<Memory> =
+            (0..config.ranks).map(|_| Memory::new(config.pages.0)).collect();
+        if let Some(rows) = config.draft_rows {
+            let draft = || Memory::of_rows(self.layout.virtual_page(), rows);
+            memory.extend(std::iter::repeat_with(draft).take(config.ranks as usize));
+        }
+        Store::new(server, pool, cache, memory, self.switches.free_check)
+    }
+
+    pub(super) fn prefill(&self, scenario: &Scenario, server: Server) -> Prefill {
+        let config = &scenario.prefill;
+        let store = StoreConfig {
+            page: self.layout.page(),
+            pages: Pages(config.pages),
+            ranks: 1,
+            draft_rows: None,
+            free_order: &config.free_order,
+            cache: &config.cache,
+            eviction: &config.eviction,
+        };
+        Prefill {
+            store: self.store(server, store),
+            admission: self.registry.admissions[&config.admission](),
+            waiting: VecDeque::new(),
+            cut: None,
+            step: None,
+        }
+    }
+
+    pub(super) fn decode(&self, scenario: &Scenario, server: Server) -> Decode {
+        let config = &scenario.decode;
+        let virtual_page = self.layout.virtual_page();
+        let store = StoreConfig {
+            page: virtual_page,
+            pages: Pages(config.pages),
+            ranks: self.layout.ranks(),
+            draft_rows: draft_rows(scenario, self.switches, self.layout),
+            free_order: &config.free_order,
+            cache: &config.cache,
+            eviction: &config.eviction,
+        };
+        let is_fine = self.switches.decode_match_unit != DecodeMatchUnit::VirtualPage;
+        Decode {
+            store: self.store(server, store),
+            partial: is_fine.then(|| PartialIndex::new(virtual_page)),
+            arriving: VecDeque::new(),
+            retracted: VecDeque::new(),
+            transferring: 0,
+            running: Vec::new(),
+            step: None,
+            stuck: false,
+        }
+    }
+}
+
+/// What a server's KV is made of.
+#[derive(Clone, Copy)]
+struct StoreConfig<'a> {
+    page: PageSize,
+    pages: Pages,
+    ranks: u32,
+    draft_rows: Option<u32>,
+    free_order: &'a str,
+    cache: &'a str,
+    eviction: &'a str,
+}
+
+/// Rows of the pool in which every decode rank keeps draft KV, if it does.
+pub(super) fn draft_rows(scenario: &Scenario, switches: Behaviours, layout: Layout) -> Option<u32> {
+    let page = layout.page();
+    let rows_of_rank = Pages(scenario.decode.pages).tokens(page);
+    let rows = match switches.replicated_pool {
+        ReplicatedPool::WithPages => (rows_of_rank.0 + page.get()) * layout.ranks(),
+        ReplicatedPool::RowsAndOnePage => rows_of_rank.0 * layout.ranks() + page.get(),
+    };
+    scenario.decode.draft.then_some(rows)
+}
