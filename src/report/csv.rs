@@ -46,21 +46,14 @@ pub(crate) fn cell(cell: Cell) -> [String; 6] {
 impl Csv {
     /// As a file.
     pub fn text(&self) -> String {
-        let mut text = String::new();
+        let mut writer = csv::Writer::from_writer(Vec::new());
         for row in std::iter::once(&self.head).chain(&self.rows) {
-            let fields: Vec<String> = row.iter().map(|field| quoted(field)).collect();
-            text += &fields.join(",");
-            text.push('\n');
+            writer
+                .write_record(row)
+                .expect("rows have the length of the head, and memory takes them");
         }
-        text
-    }
-}
-
-fn quoted(field: &str) -> String {
-    if field.contains([',', '"', '\n', '\r']) {
-        format!("\"{}\"", field.replace('"', "\"\""))
-    } else {
-        field.to_owned()
+        let bytes = writer.into_inner().expect("memory takes what is written");
+        String::from_utf8(bytes).expect("texts make a text")
     }
 }
 

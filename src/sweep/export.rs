@@ -65,10 +65,39 @@ pub fn export(
     times: bool,
     out: &mut dyn Write,
 ) -> Result<(), ExportError> {
-    let fail = |source| ExportError::Ledger(sqlite(&ledger.path, source));
-    if form == Form::Csv {
-        out.write_all(heading(ledger, times).as_bytes())?;
+    match form {
+        Form::Csv => {
+            let mut out = csv::Writer::from_writer(out);
+            out.write_record(heading(ledger, times)).map_err(unwritten)?;
+            each(ledger, times, |line| out.write_record(columns(ledger, line)).map_err(unwritten))?;
+            out.flush()?;
+        }
+        Form::JsonLines => {
+            each(ledger, times, |line| {
+                serde_json::to_writer(&mut *out, line)?;
+                out.write_all(b"\n")
+            })?;
+            out.flush()?;
+        }
     }
+    Ok(())
+}
+
+/// Why a row could not be written: rows are texts of one length, so only what takes them can refuse.
+fn unwritten(error: csv::Error) -> io::Error {
+    match error.into_kind() {
+        csv::ErrorKind::Io(error) => error,
+        other => io::Error::other(format!("{other:?}")),
+    }
+}
+
+/// Hands every run to `write`, in the order of their numbers.
+fn each(
+    ledger: &Ledger,
+    times: bool,
+    mut write: impl FnMut(&Line) -> io::Result<()>,
+) -> Result<(), ExportError> {
+    let fail = |source| ExportError::Ledger(sqlite(&ledger.path, source));
     let mut runs = ledger.db.prepare(&sql()).map_err(fail)?;
     let mut findings = ledger
         .db
@@ -76,16 +105,8 @@ pub fn export(
         .map_err(fail)?;
     let mut rows = runs.query([]).map_err(fail)?;
     while let Some(row) = rows.next().map_err(fail)? {
-        let line = line(ledger, row, &mut findings, times).map_err(fail)?;
-        match form {
-            Form::Csv => out.write_all(csv(ledger, &line).as_bytes())?,
-            Form::JsonLines => {
-                serde_json::to_writer(&mut *out, &line).map_err(io::Error::from)?;
-                out.write_all(b"\n")?;
-            }
-        }
+        write(&line(ledger, row, &mut findings, times).map_err(fail)?)?;
     }
-    out.flush()?;
     Ok(())
 }
 
@@ -147,7 +168,7 @@ fn line<'a>(
     })
 }
 
-fn heading(ledger: &Ledger, times: bool) -> String {
+fn heading(ledger: &Ledger, times: bool) -> Vec<String> {
     let mut columns = vec!["run".to_owned(), "cell".to_owned()];
     columns.extend(ledger.plan.axes.iter().map(|axis| format!("settings.{}", axis.name)));
     columns.extend(["seed", "verdict", "error", "ended_ticks", "digest"].map(str::to_owned));
@@ -156,10 +177,10 @@ fn heading(ledger: &Ledger, times: bool) -> String {
     for (table, names) in schema::wide_tables() {
         columns.extend(names.iter().map(|name| format!("{table}.{name}")));
     }
-    row(&columns)
+    columns
 }
 
-fn csv(ledger: &Ledger, line: &Line) -> String {
+fn columns(ledger: &Ledger, line: &Line) -> Vec<String> {
     let mut columns = vec![line.run.to_string(), line.cell.to_string()];
     let axes = ledger.plan.axes.iter();
     columns.extend(axes.map(|axis| line.settings[axis.name.as_str()].to_owned()));
@@ -182,19 +203,7 @@ fn csv(ledger: &Ledger, line: &Line) -> String {
                 .map(|name| counts.map_or(String::new(), |counts| counts[name].to_string())),
         );
     }
-    row(&columns)
-}
-
-/// A row of CSV as RFC 4180 has it, but for the line feed alone at its end.
-fn row(columns: &[String]) -> String {
-    let quoted: Vec<String> = columns
-        .iter()
-        .map(|column| match column.contains(['"', ',', '\n', '\r']) {
-            true => format!("\"{}\"", column.replace('"', "\"\"")),
-            false => column.clone(),
-        })
-        .collect();
-    quoted.join(",") + "\n"
+    columns
 }
 
 #[cfg(test)]
