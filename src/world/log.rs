@@ -14,36 +14,53 @@ use crate::units::Tick;
 
 /// Bytes that are hashed at a time: a fact is many small numbers, each of which would cost the hasher
 /// as much as eight bytes do.
-const DIGEST_BYTES: usize = 4_096;
+const DIGEST_BYTES: usize = 1_024;
 
 /// A hasher of fixed width and byte order, so that digests agree between machines.
 struct Digest {
     hasher: SipHasher13,
-    /// What was written and is not hashed yet.
-    waiting: Vec<u8>,
+    /// What was written and is not hashed yet, up to `filled`.
+    waiting: Box<[u8; DIGEST_BYTES]>,
+    filled: usize,
 }
 
 impl Digest {
     fn new() -> Digest {
-        Digest { hasher: SipHasher13::new(), waiting: Vec::with_capacity(DIGEST_BYTES) }
+        Digest { hasher: SipHasher13::new(), waiting: Box::new([0; DIGEST_BYTES]), filled: 0 }
+    }
+
+    /// Hashes what waits.
+    fn flush(&mut self) {
+        self.hasher.write(&self.waiting[..self.filled]);
+        self.filled = 0;
+    }
+
+    fn put<const BYTES: usize>(&mut self, bytes: [u8; BYTES]) {
+        if self.filled + BYTES > DIGEST_BYTES {
+            self.flush();
+        }
+        let place = self.waiting[self.filled..].first_chunk_mut();
+        *place.expect("what waits leaves room for a number") = bytes;
+        self.filled += BYTES;
     }
 }
 
 impl Hasher for Digest {
     fn write(&mut self, bytes: &[u8]) {
-        if self.waiting.len() + bytes.len() > DIGEST_BYTES {
-            self.hasher.write(&self.waiting);
-            self.waiting.clear();
-        }
-        self.waiting.extend_from_slice(bytes);
+        self.flush();
+        self.hasher.write(bytes);
+    }
+
+    fn write_u8(&mut self, number: u8) {
+        self.put([number]);
     }
 
     fn write_u32(&mut self, number: u32) {
-        self.write(&number.to_le_bytes());
+        self.put(number.to_le_bytes());
     }
 
     fn write_u64(&mut self, number: u64) {
-        self.write(&number.to_le_bytes());
+        self.put(number.to_le_bytes());
     }
 
     fn write_usize(&mut self, number: usize) {
@@ -56,7 +73,7 @@ impl Hasher for Digest {
 
     fn finish(&self) -> u64 {
         let mut hasher = self.hasher;
-        hasher.write(&self.waiting);
+        hasher.write(&self.waiting[..self.filled]);
         hasher.finish()
     }
 }
