@@ -3,6 +3,7 @@
 
 use arbitrary::Unstructured;
 use kvseam::claims::prefix_cache;
+use kvseam_fuzz as _;
 use libfuzzer_sys::fuzz_target;
 
 fuzz_target!(|bytes: &[u8]| prefix_cache::block_hash_keeps_its_pages(&mut Unstructured::new(

@@ -3,6 +3,7 @@
 
 use arbitrary::Unstructured;
 use kvseam::claims::handoff;
+use kvseam_fuzz as _;
 use libfuzzer_sys::fuzz_target;
 
 fuzz_target!(|bytes: &[u8]| handoff::ends_once_whatever_it_is_told(&mut Unstructured::new(bytes)));

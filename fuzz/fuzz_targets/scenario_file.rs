@@ -2,6 +2,7 @@
 #![no_main]
 
 use kvseam::claims::texts;
+use kvseam_fuzz as _;
 use libfuzzer_sys::fuzz_target;
 
 fuzz_target!(|bytes: &[u8]| texts::scenario_file(bytes));

@@ -3,6 +3,7 @@
 
 use kvseam::claims::scenarios;
 use kvseam::minimize::import::Target;
+use kvseam_fuzz as _;
 use libfuzzer_sys::fuzz_target;
 
 fuzz_target!(|bytes: &[u8]| scenarios::run(Target::SoundScenarios, bytes));

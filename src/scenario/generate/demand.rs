@@ -8,7 +8,7 @@ use crate::scenario::{
 use crate::units::{Tick, Tokens};
 
 /// Requests of one scenario.
-const REQUESTS_MAX: u32 = 24;
+const REQUESTS_MAX: u32 = 22;
 /// Tokens of a prompt in virtual pages; a small page still gets [`TOKENS_MIN`].
 const VIRTUAL_PAGES_MAX: u32 = 16;
 /// The least bound of a prompt's length.
