@@ -24,6 +24,7 @@ use crate::sweep::cell::CellId;
 use crate::sweep::ledger::Ledger;
 use crate::sweep::plan::Plan;
 use crate::sweep::shard::Shard;
+use crate::wording;
 
 const EXAMPLES: &str = "\
 Examples:
@@ -137,8 +138,9 @@ fn targets(asked: &[String]) -> Result<Vec<String>, CliError> {
     };
     match asked.iter().find(|name| !known.contains(name)) {
         Some(unknown) => {
-            let known = known.join(", ");
-            Err(CliError::Input(format!("--targets: must be of {known}, got \"{unknown}\"")))
+            let known: Vec<&str> = known.iter().map(String::as_str).collect();
+            let wanted = wording::one_of(&known, "there is no fuzz target");
+            Err(CliError::Input(format!("--targets: must be {wanted}, got \"{unknown}\"")))
         }
         None if asked.is_empty() => Ok(known),
         None => Ok(asked.to_vec()),

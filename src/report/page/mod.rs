@@ -49,12 +49,12 @@ pub enum ReportError {
         source: std::io::Error,
     },
     /// The plan has no such axis.
-    #[error("axis: must be one of {known}, got \"{name}\"")]
+    #[error("axis: must be {wanted}, got \"{name}\"")]
     UnknownAxis {
         /// The name asked for.
         name: String,
-        /// The names that there are.
-        known: String,
+        /// What it must be: one of the names that are left, if any is.
+        wanted: String,
     },
 }
 
