@@ -74,6 +74,15 @@ fn a_plan_is_printed_for_every_rank_and_a_refusal_word_for_word() {
     }
     let message = kvseam(&[&words[..], &["5,5"]].concat()).message();
     assert!(message.starts_with("error: dst_pages: every page must occur once"), "{message}");
+    let wide = |ranks| {
+        let words = ["plan", "--page-size", "4", "--dcp-size", ranks, "--src-pages", "1"];
+        kvseam(&[&words[..], &["--dst-pages", "1"]].concat()).message()
+    };
+    // The bound of the first answer is the one that holds.
+    for ranks in ["9999999999", "257"] {
+        let expected = format!("must be in 1..=256 where all ranks are planned, got {ranks}\n");
+        assert!(wide(ranks).ends_with(&expected), "{}", wide(ranks));
+    }
 }
 
 #[test]

@@ -169,16 +169,17 @@ fn answer_flags(args: &PlanArgs, planner: &dyn Planner) -> Result<Exit, CliError
         src_pages: pages(&args.src_pages),
         dst_pages: pages(&args.dst_pages),
     };
+    // First, since one rank of a wider layout can be planned.
+    let all = i64::from(*limits::RANKS.start())..=i64::from(*limits::RANKS.end());
+    if args.dcp_rank.is_none() && !all.contains(&raw.dcp_size) {
+        let problem =
+            format!("must be in {}..={} where all ranks are planned", all.start(), all.end());
+        return Err(CliError::Input(format!("dcp_size: {problem}, got {}", raw.dcp_size)));
+    }
     let input = PlanInput::try_from(&raw).map_err(CliError::input)?;
-    let ranks = input.layout().ranks();
     let ranks = match args.dcp_rank {
         Some(_) => vec![input.rank()],
-        None if limits::RANKS.contains(&ranks) => (0..ranks).map(Rank).collect(),
-        None => {
-            let (min, max) = (limits::RANKS.start(), limits::RANKS.end());
-            let problem = format!("must be in {min}..={max} where all ranks are planned");
-            return Err(CliError::Input(format!("dcp_size: {problem}, got {ranks}")));
-        }
+        None => (0..input.layout().ranks()).map(Rank).collect(),
     };
     let mut answers = Vec::new();
     for rank in ranks {
