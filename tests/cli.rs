@@ -148,6 +148,14 @@ fn an_expectation_that_is_not_met_ends_with_4_and_a_missing_one_with_2() {
     std::fs::write(&wrong, scenario.replace(expects, "\"placed.missing\" = 7")).unwrap();
     let failed = kvseam(&["replay", text(&folder)]).data(4);
     assert!(failed.contains("placed.missing: expected 7, found 1"), "{failed}");
+    let other = "invalid = \"layout.ranks\"\nfindings = {}\n";
+    let (before, _) = scenario.split_once("[expect]").unwrap();
+    let refused = before.replace("[layout]\n", "[layout]\npage_size = 0 # ");
+    std::fs::write(&wrong, format!("{refused}[expect]\n{other}")).unwrap();
+    let failed = kvseam(&["replay", text(&wrong)]).data(4);
+    let both =
+        "layout.ranks: expected to be refused, another field was: layout.page_size: must be 1";
+    assert!(failed.contains(both), "{failed}");
     let (without, _) = scenario.split_once("[expect]").unwrap();
     std::fs::write(&wrong, without).unwrap();
     let ended = kvseam(&["replay", text(&wrong)]);
