@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::Args;
 
-use super::output::print;
+use super::output::{beside, cannot_write, print, say};
 use super::{CliError, Exit, minimize};
 use crate::limits;
 use crate::minimize::import::{Target, import};
@@ -26,7 +26,7 @@ pub(super) struct ImportArgs {
     /// The file with the bytes that it crashed on.
     artifact: PathBuf,
     /// Where the scenario file goes.
-    #[arg(long, value_name = "FOLDER", default_value = "sims/regressions")]
+    #[arg(long, value_name = "FOLDER", default_value = "sims/regressions", value_parser = beside)]
     folder: PathBuf,
     /// Runs that may be used.
     #[arg(long, default_value_t = limits::MINIMIZE_RUNS)]
@@ -49,8 +49,8 @@ pub(super) fn run(args: &ImportArgs) -> Result<Exit, CliError> {
     let path = args.folder.join(&imported.name);
     std::fs::create_dir_all(&args.folder)
         .and_then(|()| std::fs::write(&path, &imported.text))
-        .map_err(|error| CliError::failure(format!("{}: {error}", path.display())))?;
+        .map_err(|error| cannot_write(path.display(), &error))?;
     print(&path.display().to_string())?;
-    eprintln!("{}", minimize::summary(&imported.minimized));
+    say(minimize::summary(&imported.minimized));
     Ok(Exit::Clean)
 }

@@ -8,7 +8,7 @@ use serde::Serialize;
 
 use super::input::Lines;
 use super::output::{
-    Align, Format, FormatArgs, Output, columns, print, print_json, row, save_picture,
+    Align, Format, FormatArgs, Output, beside, columns, print, print_json, row, save_picture,
 };
 use super::{CliError, Exit};
 use crate::conform;
@@ -81,7 +81,7 @@ pub(super) struct PlanArgs {
     )]
     jsonl: Option<PathBuf>,
     /// Draws the piece to this SVG file: source pages, ranks, destination pages.
-    #[arg(long, value_name = "FILE", conflicts_with = "jsonl")]
+    #[arg(long, value_name = "FILE", conflicts_with = "jsonl", value_parser = beside)]
     picture: Option<PathBuf>,
     #[command(flatten)]
     output: FormatArgs,

@@ -7,7 +7,7 @@ use rayon::prelude::*;
 use serde::Serialize;
 
 use super::emit::{self, Pieces};
-use super::output::{Format, FormatArgs, print, print_json};
+use super::output::{Format, FormatArgs, print, print_json, say};
 use super::{CliError, Exit, input};
 use crate::report::number::count;
 use crate::scenario::expect::{Unmet, not_refused, unmet};
@@ -94,7 +94,7 @@ pub(super) fn check(paths: &[PathBuf]) -> Result<Vec<Replayed>, CliError> {
         let (expecting, others): (Vec<_>, Vec<_>) =
             found.into_iter().partition(|file| may_expect(file));
         for file in others {
-            eprintln!("passed over, without [expect]: {}", file.display());
+            say(format_args!("passed over, without [expect]: {}", file.display()));
         }
         if expecting.is_empty() {
             let path = path.display();

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use clap::Args;
 
-use super::output::print;
+use super::output::{beside, cannot_write, print};
 use super::{CliError, Exit};
 use crate::report::page::{self, Axes, Options, ReportError};
 use crate::sweep::ledger::Ledger;
@@ -28,7 +28,7 @@ pub(super) struct ReportArgs {
     ledgers: Vec<PathBuf>,
     /// The folder for the page; by default the first ledger's name with `-report`, in the current
     /// folder.
-    #[arg(long, value_name = "FOLDER")]
+    #[arg(long, value_name = "FOLDER", value_parser = beside)]
     out: Option<PathBuf>,
     /// Axes of the plan that the heat maps show; by default page size and ranks, or the first two.
     /// The third has a panel for each of its values; by default behaviours, or the first that is left.
@@ -62,7 +62,8 @@ pub(super) fn run(args: &ReportArgs) -> Result<Exit, CliError> {
     let options = Options { axes: args.axes.clone(), against };
     let page = page::write(&ledgers, &options, &out).map_err(|error| match error {
         ReportError::UnknownAxis { .. } => CliError::Input(format!("--axes: {error}")),
-        ReportError::Ledger(_) | ReportError::Write { .. } => CliError::input(error),
+        ReportError::Ledger(_) => CliError::input(error),
+        ReportError::Write { path, source } => cannot_write(path.display(), &source),
         ReportError::Chart(_) => CliError::failure(error),
     })?;
     print(&page.display().to_string())?;

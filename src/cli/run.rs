@@ -7,7 +7,7 @@ use clap::Args;
 use serde::Serialize;
 
 use super::output::{
-    Align, Format, FormatArgs, Output, columns, print, print_json, refuse_own_input, row,
+    Align, Format, FormatArgs, Output, beside, columns, print, print_json, refuse_own_input, row,
     save_picture, severity, share,
 };
 use super::{CliError, Exit, input};
@@ -44,7 +44,7 @@ pub(super) struct RunArgs {
     #[arg(long)]
     trace: bool,
     /// Draws the run to this SVG file: the first refused or wrong piece, and both pools over time.
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, value_name = "FILE", value_parser = beside)]
     picture: Option<PathBuf>,
     #[command(flatten)]
     output: FormatArgs,
