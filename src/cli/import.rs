@@ -16,7 +16,7 @@ Examples:
 /// Turns the artifact of a crash into a minimised scenario file and prints its path.
 ///
 /// The file is named by the finding and a digest of the scenario, so that two crashes of one mistake
-/// give one file. Sizes go to standard error.
+/// give one file. Sizes, what was tried and whether the file is new go to standard error.
 #[derive(Args)]
 #[command(before_help = EXAMPLES)]
 pub(super) struct ImportArgs {
@@ -29,7 +29,7 @@ pub(super) struct ImportArgs {
     #[arg(long, value_name = "FOLDER", default_value = "sims/regressions", value_parser = beside)]
     folder: PathBuf,
     /// Runs that may be used.
-    #[arg(long, default_value_t = limits::MINIMIZE_RUNS)]
+    #[arg(long, default_value_t = limits::MINIMIZE_RUNS, value_parser = minimize::runs)]
     runs: u64,
 }
 
@@ -47,10 +47,15 @@ pub(super) fn run(args: &ImportArgs) -> Result<Exit, CliError> {
     let imported = import(args.target, &bytes, args.runs, &args.folder)
         .map_err(|error| CliError::input(format!("{name}: {error}")))?;
     let path = args.folder.join(&imported.name);
+    let is_known = path.exists();
     std::fs::create_dir_all(&args.folder)
         .and_then(|()| std::fs::write(&path, &imported.text))
         .map_err(|error| cannot_write(path.display(), &error))?;
     print(&path.display().to_string())?;
     say(minimize::summary(&imported.minimized));
+    say(match is_known {
+        true => "the file was there already: a crash of this mistake was imported before",
+        false => "the file is new",
+    });
     Ok(Exit::Clean)
 }

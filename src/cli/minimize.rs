@@ -43,7 +43,7 @@ pub(super) struct MinimizeArgs {
     runs: u64,
 }
 
-fn runs(text: &str) -> Result<u64, String> {
+pub(super) fn runs(text: &str) -> Result<u64, String> {
     input::within(text, &limits::MINIMIZE_RUNS_ALLOWED)
 }
 
@@ -74,18 +74,21 @@ pub(super) fn summary(small: &Minimized) -> String {
         false => "all runs used up, so it may get smaller",
     };
     format!(
-        "{}\nbefore  {}\nafter   {}\n{} runs; {ended}",
+        "{}\nbefore  {}\nafter   {}\ntried   {}, each of which was run; {} still had the finding, and \
+         were run again\nkept    the smallest of them: {ended}",
         small.scenario.title,
         size(&small.before),
         size(&small.after),
-        count(small.runs)
+        of(small.tried, "other scenario"),
+        count(small.runs - small.tried)
     )
 }
 
+fn of(number: u64, noun: &str) -> String {
+    format!("{} {noun}{}", count(number), if number == 1 { "" } else { "s" })
+}
+
 fn size(size: &Size) -> String {
-    let of = |number, noun: &str| {
-        format!("{} {noun}{}", count(number), if number == 1 { "" } else { "s" })
-    };
     [
         of(size.requests, "request"),
         of(size.tokens, "token"),
