@@ -112,7 +112,9 @@ fn shard(args: &SweepArgs) -> Result<Shard, CliError> {
     if let Some(shard) = args.shard {
         return Ok(shard);
     }
-    let of_job = Shard::of_job(|name| std::env::var(name).ok()).map_err(CliError::Input)?;
+    // What is no text is no number either, and not as if it were absent.
+    let variable = |name: &str| Some(std::env::var_os(name)?.to_string_lossy().into_owned());
+    let of_job = Shard::of_job(variable).map_err(CliError::Input)?;
     let Some((shard, variable)) = of_job else { return Ok(Shard::WHOLE) };
     say(format_args!("shard {shard}, as {variable} says"));
     Ok(shard)
