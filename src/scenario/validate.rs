@@ -331,8 +331,7 @@ pub(crate) fn faults(scenario: &Scenario, requests: Option<usize>) -> Result<(),
                 ticks(&format!("{path}.after"), after.0)?;
             }
             Fault::Lose { request, message } | Fault::Double { request, message } => {
-                let kind = if matches!(fault, Fault::Lose { .. }) { "lose" } else { "double" };
-                let path = format!("faults.{index}.{kind}");
+                let path = format!("faults.{index}.{}", fault.kind());
                 within(&format!("{path}.request"), request.index(), &(0..=last))?;
                 within(&format!("{path}.message"), *message, &limits::MESSAGE)?;
                 if !messages.insert((request, message)) {
