@@ -276,6 +276,9 @@ fn a_crash_becomes_one_regression_file_that_replays() {
     let import = ["import", "hunt_placement", text(&artifact), "--folder", text(&regressions)];
     // Bytes without a pattern, as a fuzzer's are, until some of them crash the target.
     let bytes = |seed: u32| (1..600_u32).map(move |i| ((i * i * seed) >> 7) as u8);
+    std::fs::write(&artifact, "").unwrap();
+    let nothing = kvseam(&import).message();
+    assert!(nothing.contains("must hold the bytes of a crash of hunt_placement"), "{nothing}");
     let found = (1..200).map(|seed| {
         std::fs::write(&artifact, bytes(seed).collect::<Vec<_>>()).unwrap();
         kvseam(&import)

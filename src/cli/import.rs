@@ -7,6 +7,7 @@ use clap::Args;
 use super::output::{beside, cannot_write, print, say};
 use super::{CliError, Exit, minimize};
 use crate::limits;
+use crate::minimize::MinimizeError;
 use crate::minimize::import::{Target, import};
 
 const EXAMPLES: &str = "\
@@ -45,7 +46,14 @@ pub(super) fn run(args: &ImportArgs) -> Result<Exit, CliError> {
     let bytes = std::fs::read(&args.artifact)
         .map_err(|error| CliError::input(format!("{name}: {error}")))?;
     let imported = import(args.target, &bytes, args.runs, &args.folder)
-        .map_err(|error| CliError::input(format!("{name}: {error}")))?;
+        .map_err(|error| match error {
+            MinimizeError::NoDefect => CliError::input(format!(
+                "{name}: must hold the bytes of a crash of {}, got ones whose scenario shows nothing \
+                 that it looks for",
+                args.target.name()
+            )),
+            other => CliError::input(format!("{name}: {other}")),
+        })?;
     let path = args.folder.join(&imported.name);
     let is_known = path.exists();
     std::fs::create_dir_all(&args.folder)

@@ -447,3 +447,19 @@ fn hash(hasher: &mut SipHasher13, value: ValueRef) {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use rusqlite::ffi;
+
+    use super::*;
+
+    #[test]
+    fn only_a_ledger_without_place_left_is_full() {
+        let refused = |code| {
+            sqlite(Path::new("x"), rusqlite::Error::SqliteFailure(ffi::Error::new(code), None))
+        };
+        assert!(refused(ffi::SQLITE_FULL).is_full());
+        assert!(!refused(ffi::SQLITE_CORRUPT).is_full());
+    }
+}
