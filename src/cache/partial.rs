@@ -13,8 +13,8 @@ use crate::units::{PageId, PageSize, Pages, Tokens};
 /// The cached pages of one cache, by what they hold at each ordinal.
 pub struct PartialIndex {
     page: PageSize,
-    /// Which pages hold this chain in the page of this ordinal, and up to which position.
-    ends: BTreeMap<(ChainId, Pages), BTreeSet<(Tokens, PageId)>>,
+    /// Which pages hold this chain in the page of this ordinal, by the position that they hold it up to.
+    ends: BTreeSet<(ChainId, Pages, Tokens, PageId)>,
     /// What to take out of `ends` with a page.
     held: BTreeMap<PageId, (Pages, Vec<Segment>)>,
 }
@@ -22,7 +22,7 @@ pub struct PartialIndex {
 impl PartialIndex {
     /// An empty index of a cache whose pages hold `page` tokens each.
     pub fn new(page: PageSize) -> PartialIndex {
-        PartialIndex { page, ends: BTreeMap::new(), held: BTreeMap::new() }
+        PartialIndex { page, ends: BTreeSet::new(), held: BTreeMap::new() }
     }
 
     /// Notes that `page` is cached and holds the page of `sequence` with this ordinal. What it was
@@ -31,7 +31,7 @@ impl PartialIndex {
         self.remove(page);
         let segments = self.segments(sequence, ordinal);
         for segment in &segments {
-            self.ends.entry((segment.chain, ordinal)).or_default().insert((segment.end, page));
+            self.ends.insert((segment.chain, ordinal, segment.end, page));
         }
         self.held.insert(page, (ordinal, segments));
     }
@@ -42,13 +42,7 @@ impl PartialIndex {
             return;
         };
         for segment in segments {
-            let key = (segment.chain, ordinal);
-            if let Some(ends) = self.ends.get_mut(&key) {
-                ends.remove(&(segment.end, page));
-                if ends.is_empty() {
-                    self.ends.remove(&key);
-                }
-            }
+            self.ends.remove(&(segment.chain, ordinal, segment.end, page));
         }
     }
 
@@ -57,12 +51,15 @@ impl PartialIndex {
     /// even the first position, or the sequence ends before it.
     pub fn reach(&self, sequence: &Sequence, ordinal: Pages) -> Option<(Tokens, PageId)> {
         let segments = self.segments(sequence, ordinal);
-        segments.iter().rev().find_map(|segment| {
-            let ends = self.ends.get(&(segment.chain, ordinal))?;
+        segments.iter().rev().find_map(|&Segment { end, chain }| {
+            let ends = |from, to| {
+                let last = (chain, ordinal, to, PageId(u32::MAX));
+                self.ends.range((chain, ordinal, from, PageId(0))..=last)
+            };
             // The page may go on in this chain where the prompt does not.
-            let mut beyond = ends.range((segment.end, PageId(0))..);
-            let &(end, page) = beyond.next().or_else(|| ends.last())?;
-            Some((end.min(segment.end), page))
+            let mut beyond = ends(end, Tokens(u32::MAX));
+            let &(_, _, held, page) = beyond.next().or_else(|| ends(Tokens(0), end).next_back())?;
+            Some((held.min(end), page))
         })
     }
 

@@ -5,7 +5,7 @@
 //! lint's affair, and a pairing that the peers refuse is a finding.
 
 use std::collections::BTreeSet;
-use std::fmt::Display;
+use std::fmt::{Arguments, Display};
 use std::ops::RangeInclusive;
 
 use thiserror::Error;
@@ -174,10 +174,10 @@ fn pairing(config: &PairingConfig, layout: &Layout) -> Result<(), Invalid> {
     for (side, entries) in
         [("prefill", &config.prefill_entry_bytes), ("decode", &config.decode_entry_bytes)]
     {
-        let path = format!("pairing.{side}_entry_bytes");
-        not_empty(&path, entries)?;
+        let path = format_args!("pairing.{side}_entry_bytes");
+        not_empty(path, entries)?;
         for (index, &bytes) in entries.iter().enumerate() {
-            within(&format!("{path}.{index}"), bytes, &(1..=u32::MAX))?;
+            within(format_args!("{path}.{index}"), bytes, &(1..=u32::MAX))?;
         }
     }
     Ok(())
@@ -188,9 +188,9 @@ fn requests(list: &[RequestSpec]) -> Result<Option<usize>, Invalid> {
     within("workload.requests", list.len(), &(1..=limits::REQUESTS_MAX))?;
     let mut previous = Tick(0);
     for (index, spec) in list.iter().enumerate() {
-        request(&format!("workload.requests.{index}"), spec)?;
+        request(format_args!("workload.requests.{index}"), spec)?;
         if spec.at < previous {
-            let path = format!("workload.requests.{index}.at");
+            let path = format_args!("workload.requests.{index}.at");
             let wanted = format!("at least {previous}, the arrival before it");
             return Err(invalid(path, wanted, spec.at));
         }
@@ -199,22 +199,22 @@ fn requests(list: &[RequestSpec]) -> Result<Option<usize>, Invalid> {
     Ok(Some(list.len()))
 }
 
-fn request(path: &str, spec: &RequestSpec) -> Result<(), Invalid> {
-    ticks(&format!("{path}.at"), spec.at.0)?;
-    within(&format!("{path}.prompt"), spec.prompt.len(), &(1..=limits::PROMPT_RUNS_MAX))?;
+fn request(path: Arguments<'_>, spec: &RequestSpec) -> Result<(), Invalid> {
+    ticks(format_args!("{path}.at"), spec.at.0)?;
+    within(format_args!("{path}.prompt"), spec.prompt.len(), &(1..=limits::PROMPT_RUNS_MAX))?;
     let mut prompt = 0_u64;
     for (index, run) in spec.prompt.iter().enumerate() {
-        let path = format!("{path}.prompt.{index}");
-        content(&format!("{path}.content"), run.content)?;
+        let path = format_args!("{path}.prompt.{index}");
+        content(format_args!("{path}.content"), run.content)?;
         let offsets = 0..=*limits::PROMPT_TOKENS.end();
-        within(&format!("{path}.offset"), run.offset.0, &offsets)?;
-        within(&format!("{path}.len"), run.len.0, &limits::PROMPT_TOKENS)?;
+        within(format_args!("{path}.offset"), run.offset.0, &offsets)?;
+        within(format_args!("{path}.len"), run.len.0, &limits::PROMPT_TOKENS)?;
         prompt += u64::from(run.len.0);
     }
-    prompt_tokens(&format!("{path}.prompt"), prompt)?;
-    within(&format!("{path}.output"), spec.output.0, &limits::OUTPUT_TOKENS)?;
+    prompt_tokens(format_args!("{path}.prompt"), prompt)?;
+    within(format_args!("{path}.output"), spec.output.0, &limits::OUTPUT_TOKENS)?;
     match spec.output_content {
-        Some(id) => content(&format!("{path}.output_content"), id),
+        Some(id) => content(format_args!("{path}.output_content"), id),
         None => Ok(()),
     }
 }
@@ -264,18 +264,18 @@ fn arrivals(arrivals: Arrivals, requests: u64) -> Result<(), Invalid> {
     let path = "workload.synthetic.arrivals";
     let a_gap = |count: u64| 0..=limits::TICKS_MAX / count;
     match arrivals {
-        Arrivals::Fixed { gap } => within(&format!("{path}.fixed.gap"), gap, &a_gap(requests)),
+        Arrivals::Fixed { gap } => within(format_args!("{path}.fixed.gap"), gap, &a_gap(requests)),
         Arrivals::Bursts { size, gap } => {
-            within(&format!("{path}.bursts.size"), size, &(1..=u32::MAX))?;
+            within(format_args!("{path}.bursts.size"), size, &(1..=u32::MAX))?;
             let bursts = requests.div_ceil(u64::from(size));
-            within(&format!("{path}.bursts.gap"), gap, &a_gap(bursts))
+            within(format_args!("{path}.bursts.gap"), gap, &a_gap(bursts))
         }
         Arrivals::Geometric { slot, numerator, denominator } => {
-            let path = format!("{path}.geometric");
-            within(&format!("{path}.denominator"), denominator, &(1..=u32::MAX))?;
+            let path = format_args!("{path}.geometric");
+            within(format_args!("{path}.denominator"), denominator, &(1..=u32::MAX))?;
             let least = denominator.div_ceil(limits::ARRIVAL_SLOTS_MEAN_MAX);
-            within(&format!("{path}.numerator"), numerator, &(least..=denominator))?;
-            within(&format!("{path}.slot"), slot, &a_gap(requests))
+            within(format_args!("{path}.numerator"), numerator, &(least..=denominator))?;
+            within(format_args!("{path}.slot"), slot, &a_gap(requests))
         }
     }
 }
@@ -284,19 +284,19 @@ fn arrivals(arrivals: Arrivals, requests: u64) -> Result<(), Invalid> {
 fn lengths(path: &str, lengths: &Lengths, allowed: &RangeInclusive<u32>) -> Result<u32, Invalid> {
     match lengths {
         Lengths::Fixed(length) => {
-            within(&format!("{path}.fixed"), *length, allowed)?;
+            within(format_args!("{path}.fixed"), *length, allowed)?;
             Ok(*length)
         }
         Lengths::Uniform { min, max } => {
-            within(&format!("{path}.uniform.min"), *min, allowed)?;
-            within(&format!("{path}.uniform.max"), *max, &(*min..=*allowed.end()))?;
+            within(format_args!("{path}.uniform.min"), *min, allowed)?;
+            within(format_args!("{path}.uniform.max"), *max, &(*min..=*allowed.end()))?;
             Ok(*max)
         }
         Lengths::OneOf(choices) => {
-            let path = format!("{path}.one_of");
-            not_empty(&path, choices)?;
+            let path = format_args!("{path}.one_of");
+            not_empty(path, choices)?;
             for (index, &length) in choices.iter().enumerate() {
-                within(&format!("{path}.{index}"), length, allowed)?;
+                within(format_args!("{path}.{index}"), length, allowed)?;
             }
             Ok(choices.iter().copied().max().unwrap_or_default())
         }
@@ -326,28 +326,28 @@ pub(crate) fn faults(scenario: &Scenario, requests: Option<usize>) -> Result<(),
     for (index, fault) in faults.iter().enumerate() {
         match fault {
             Fault::Abort { request, after, .. } => {
-                let path = format!("faults.{index}.abort");
-                within(&format!("{path}.request"), request.index(), &(0..=last))?;
-                ticks(&format!("{path}.after"), after.0)?;
+                let path = format_args!("faults.{index}.abort");
+                within(format_args!("{path}.request"), request.index(), &(0..=last))?;
+                ticks(format_args!("{path}.after"), after.0)?;
             }
             Fault::Lose { request, message } | Fault::Double { request, message } => {
-                let path = format!("faults.{index}.{}", fault.kind());
-                within(&format!("{path}.request"), request.index(), &(0..=last))?;
-                within(&format!("{path}.message"), *message, &limits::MESSAGE)?;
+                let kind = fault.kind();
+                let path = format_args!("faults.{index}.{kind}");
+                within(format_args!("{path}.request"), request.index(), &(0..=last))?;
+                within(format_args!("{path}.message"), *message, &limits::MESSAGE)?;
                 if !messages.insert((request, message)) {
                     let got = format!("a second one for message {message} of request {request}");
-                    return Err(invalid(&path, "one fault a message", &got));
+                    return Err(invalid(path, "one fault a message", got));
                 }
             }
             Fault::Flush { side, server, at } => {
-                let path = format!("faults.{index}.flush");
-                let servers = match side {
-                    Side::Prefill => scenario.prefill.workers,
-                    Side::Decode => scenario.decode.workers,
+                let path = format_args!("faults.{index}.flush");
+                let (servers, by) = match side {
+                    Side::Prefill => (scenario.prefill.workers, "prefill.workers"),
+                    Side::Decode => (scenario.decode.workers, "decode.workers"),
                 };
-                let workers = format!("{}.workers", side.name());
-                within_by(&format!("{path}.server"), *server, &(0..=servers - 1), &workers)?;
-                ticks(&format!("{path}.at"), at.0)?;
+                within_by(format_args!("{path}.server"), *server, &(0..=servers - 1), by)?;
+                ticks(format_args!("{path}.at"), at.0)?;
             }
         }
     }
@@ -391,7 +391,7 @@ fn pool(scenario: &Scenario, side: Side, page: u32) -> Result<(), Invalid> {
     }
 }
 
-fn prompt_tokens(path: &str, tokens: u64) -> Result<(), Invalid> {
+fn prompt_tokens(path: impl Display, tokens: u64) -> Result<(), Invalid> {
     let most = *limits::PROMPT_TOKENS.end();
     if tokens > u64::from(most) {
         return Err(invalid(path, format!("at most {most} tokens in all"), tokens));
@@ -399,15 +399,15 @@ fn prompt_tokens(path: &str, tokens: u64) -> Result<(), Invalid> {
     Ok(())
 }
 
-fn content(path: &str, content: ContentId) -> Result<(), Invalid> {
+fn content(path: impl Display, content: ContentId) -> Result<(), Invalid> {
     within(path, content.0, &(0..=ContentId::OWN - 1))
 }
 
-fn ticks(path: &str, ticks: u64) -> Result<(), Invalid> {
+fn ticks(path: impl Display, ticks: u64) -> Result<(), Invalid> {
     within(path, ticks, &(0..=limits::TICKS_MAX))
 }
 
-fn within<T>(path: &str, value: T, allowed: &RangeInclusive<T>) -> Result<(), Invalid>
+fn within<T>(path: impl Display, value: T, allowed: &RangeInclusive<T>) -> Result<(), Invalid>
 where
     T: PartialOrd + Display,
 {
@@ -419,7 +419,12 @@ where
 }
 
 /// Whether a value is in a range that is narrowed `by` other fields, which the message names.
-fn within_by<T>(path: &str, value: T, allowed: &RangeInclusive<T>, by: &str) -> Result<(), Invalid>
+fn within_by<T>(
+    path: impl Display,
+    value: T,
+    allowed: &RangeInclusive<T>,
+    by: &str,
+) -> Result<(), Invalid>
 where
     T: PartialOrd + Display,
 {
@@ -455,15 +460,15 @@ fn one_of(path: &str, name: &str, known: &BTreeSet<String>) -> Result<(), Invali
     Err(invalid(path, wanted, format!("\"{name}\"")))
 }
 
-fn not_empty<T>(path: &str, list: &[T]) -> Result<(), Invalid> {
+fn not_empty<T>(path: impl Display, list: &[T]) -> Result<(), Invalid> {
     if list.is_empty() {
         return Err(invalid(path, "a list of at least 1", "an empty one"));
     }
     Ok(())
 }
 
-fn invalid(path: impl Into<String>, wanted: impl Display, got: impl Display) -> Invalid {
-    Invalid { path: path.into(), problem: format!("must be {wanted}, got {got}") }
+fn invalid(path: impl Display, wanted: impl Display, got: impl Display) -> Invalid {
+    Invalid { path: path.to_string(), problem: format!("must be {wanted}, got {got}") }
 }
 
 #[cfg(test)]
