@@ -407,6 +407,8 @@ pub struct Run {
     pub decode_hit_lengths: BTreeMap<u32, u64>,
     /// Free pages by the length of the run of free pages that each lay in.
     pub free_runs: BTreeMap<FreeSample, Tally<FreeRun>>,
+    /// Faults of the scenario, by number, that found nothing to go wrong: their moment never came.
+    pub faults_idle: Vec<usize>,
     /// When the last event happened.
     pub ended: Tick,
     /// A hash of all events and findings: equal for equal runs, on any machine.

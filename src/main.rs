@@ -2,9 +2,11 @@
 
 use std::process::ExitCode;
 
-use clap::Parser;
 use kvseam::cli::Cli;
 
 fn main() -> ExitCode {
-    Cli::parse().run()
+    match Cli::of_arguments() {
+        Ok(command) => command.run(),
+        Err(ended) => ended,
+    }
 }

@@ -40,13 +40,21 @@ pub(crate) fn reworded(path: &str, message: &str) -> (String, String) {
     (path.to_owned(), cut(&problem))
 }
 
+/// What must be one of `names`; where there is none, `none` says what forbids all.
+pub(crate) fn one_of(names: &[&str], none: &str) -> String {
+    match names {
+        [] => format!("left out, since {none}"),
+        names => format!("one of {}", names.join(", ")),
+    }
+}
+
 /// What serde wants: an integer with its range, or a kind of value.
 fn spelled_out(path: &str, wanted: &str) -> String {
     let whole = |min: i64, max: i64| format!("a whole number of {min} to {max}");
     match wanted {
         "u32" => {
             let (min, max) = range(path);
-            whole(min.into(), max.into())
+            whole(min.into(), max.into()) + narrowed(path)
         }
         // TOML has no larger integer.
         "u64" => whole(0, i64::MAX),
@@ -78,6 +86,16 @@ fn range(path: &str) -> (u32, u32) {
         _ => return (0, u32::MAX),
     };
     (*range.start(), *range.end())
+}
+
+/// What is said of a range that other fields narrow: a file that does not parse has none of them.
+fn narrowed(path: &str) -> &'static str {
+    match path {
+        "prefill.pages" | "decode.pages" | "prefill.chunk_tokens" => {
+            " (or less, where other fields narrow it)"
+        }
+        _ => "",
+    }
 }
 
 /// What serde got.
@@ -148,6 +166,12 @@ mod tests {
         ] {
             assert_eq!(reworded("x", message), ("x".to_owned(), format!("must be {problem}")));
         }
+    }
+
+    #[test]
+    fn an_empty_list_of_choices_says_what_forbids_all() {
+        assert_eq!(one_of(&["a", "b"], "none is there"), "one of a, b");
+        assert_eq!(one_of(&[], "the plan has no axis"), "left out, since the plan has no axis");
     }
 
     #[test]

@@ -25,6 +25,25 @@ fn a_clean_run_ends_with_0_and_a_defect_with_3() {
 }
 
 #[test]
+fn a_fault_that_never_struck_is_named() {
+    let words = [
+        "run",
+        BASELINE,
+        "--set",
+        "faults=[{lose={request=0,message=6}},{flush={side='decode',at=1}}]",
+    ];
+    let found = kvseam(&words).data(0);
+    let expected = "fault never struck     faults.0.lose: request 0 sent no message 6";
+    assert!(found.contains(expected), "{found}");
+    let found = kvseam(&[&words[..], &["--format", "json"]].concat()).json(0);
+    assert_eq!(found["faults_never_struck"].to_string(), "[\"faults.0.lose\"]");
+    assert_eq!(
+        kvseam(&["run", BASELINE, "--format", "json"]).json(0)["faults_never_struck"].to_string(),
+        "[]"
+    );
+}
+
+#[test]
 fn an_expected_refusal_is_no_defect() {
     let found = kvseam(&["run", "sims/scenarios/too-large.toml"]).data(0);
     assert!(found.contains("refused.capacity"), "{found}");
@@ -74,6 +93,15 @@ fn a_plan_is_printed_for_every_rank_and_a_refusal_word_for_word() {
     }
     let message = kvseam(&[&words[..], &["5,5"]].concat()).message();
     assert!(message.starts_with("error: dst_pages: every page must occur once"), "{message}");
+    let wide = |ranks| {
+        let words = ["plan", "--page-size", "4", "--dcp-size", ranks, "--src-pages", "1"];
+        kvseam(&[&words[..], &["--dst-pages", "1"]].concat()).message()
+    };
+    // The bound of the first answer is the one that holds.
+    for ranks in ["9999999999", "257"] {
+        let expected = format!("must be in 1..=256 where all ranks are planned, got {ranks}\n");
+        assert!(wide(ranks).ends_with(&expected), "{}", wide(ranks));
+    }
 }
 
 #[test]
@@ -139,6 +167,14 @@ fn an_expectation_that_is_not_met_ends_with_4_and_a_missing_one_with_2() {
     std::fs::write(&wrong, scenario.replace(expects, "\"placed.missing\" = 7")).unwrap();
     let failed = kvseam(&["replay", text(&folder)]).data(4);
     assert!(failed.contains("placed.missing: expected 7, found 1"), "{failed}");
+    let other = "invalid = \"layout.ranks\"\nfindings = {}\n";
+    let (before, _) = scenario.split_once("[expect]").unwrap();
+    let refused = before.replace("[layout]\n", "[layout]\npage_size = 0 # ");
+    std::fs::write(&wrong, format!("{refused}[expect]\n{other}")).unwrap();
+    let failed = kvseam(&["replay", text(&wrong)]).data(4);
+    let both =
+        "layout.ranks: expected to be refused, another field was: layout.page_size: must be 1";
+    assert!(failed.contains(both), "{failed}");
     let (without, _) = scenario.split_once("[expect]").unwrap();
     std::fs::write(&wrong, without).unwrap();
     let ended = kvseam(&["replay", text(&wrong)]);
@@ -198,7 +234,9 @@ fn a_sweep_fills_the_same_ledger_on_one_and_two_threads_and_is_drawn() {
     kvseam(&words).data(0);
     assert!(both.join("small-1-summary.csv").is_file());
     let words = ["report", text(&ledger), "--against", text(&again), "--out", text(&page)];
-    kvseam(&words).data(0);
+    let compared = kvseam(&words);
+    assert_eq!((compared.code, compared.stdout.trim_end()), (0, text(&page.join("index.html"))));
+    assert!(compared.stderr.contains("4 cells are in both, 4 of them with"), "{}", compared.stderr);
     assert!(page.join("news.csv").is_file());
     std::fs::write(&path, plan.replace("hit.unaligned", "retract")).unwrap();
     let other = folder.join("other.sqlite");
@@ -220,6 +258,12 @@ fn a_minimised_scenario_shows_the_finding_and_goes_to_standard_output_or_a_file(
     kvseam(&["replay", text(&small)]).data(0);
     let cut_short = kvseam(&[&words[..], &["--runs", "3"]].concat());
     assert!(cut_short.stderr.contains("all runs used up"), "{}", cut_short.stderr);
+    // Three runs: each is of another scenario, or the second of one that has the finding.
+    let number = |mark: &str| -> u64 {
+        let (_, rest) = cut_short.stderr.split_once(mark).unwrap();
+        rest.split_whitespace().next().unwrap().parse().unwrap()
+    };
+    assert!((3..=4).contains(&(number("tried ") + number("was run; "))), "{}", cut_short.stderr);
     let sound = kvseam(&["minimize", BASELINE]).message();
     assert!(sound.contains("must have a defect, got none"), "{sound}");
 }
@@ -232,6 +276,9 @@ fn a_crash_becomes_one_regression_file_that_replays() {
     let import = ["import", "hunt_placement", text(&artifact), "--folder", text(&regressions)];
     // Bytes without a pattern, as a fuzzer's are, until some of them crash the target.
     let bytes = |seed: u32| (1..600_u32).map(move |i| ((i * i * seed) >> 7) as u8);
+    std::fs::write(&artifact, "").unwrap();
+    let nothing = kvseam(&import).message();
+    assert!(nothing.contains("must hold the bytes of a crash of hunt_placement"), "{nothing}");
     let found = (1..200).map(|seed| {
         std::fs::write(&artifact, bytes(seed).collect::<Vec<_>>()).unwrap();
         kvseam(&import)
@@ -240,7 +287,12 @@ fn a_crash_becomes_one_regression_file_that_replays() {
     assert_eq!(crash.code, 0, "{}", crash.stderr);
     let file = crash.stdout.trim_end();
     kvseam(&["replay", file]).data(0);
-    assert_eq!(kvseam(&import).stdout, crash.stdout);
+    assert!(crash.stderr.ends_with("\nthe file is new\n"), "{}", crash.stderr);
+    let again = kvseam(&import);
+    assert_eq!(again.stdout, crash.stdout);
+    assert!(again.stderr.contains("\nthe file was there already"), "{}", again.stderr);
+    let runs = kvseam(&[&import[..], &["--runs", "0"]].concat()).message();
+    assert!(runs.contains("must be in 1..=1000000000, got 0"), "{runs}");
     assert_eq!(std::fs::read_dir(&regressions).unwrap().count(), 1);
     let message = kvseam(&["import", "hunt_bugs", text(&artifact)]).message();
     assert!(message.contains("must be one of sound_scenarios, hunt_shortfall"), "{message}");

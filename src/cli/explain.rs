@@ -57,7 +57,7 @@ pub(super) struct ExplainArgs {
         conflicts_with_all = ["subject", "page_size", "dcp_size", "prompt", "prefix"]
     )]
     learn: Option<u64>,
-    /// The file for the table.
+    /// The file for the table; `-` is standard output.
     #[arg(long, value_name = "FILE", requires = "learn")]
     out: Option<PathBuf>,
     /// The hazard files that the table may name as examples.

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
 
-use super::output::refuse_own_input;
+use super::output::{cannot_write, refuse_own_input};
 use super::{CliError, Exit};
 use crate::sweep::export::{ExportError, Form, export};
 use crate::sweep::ledger::Ledger;
@@ -52,8 +52,10 @@ pub(super) fn run(args: &ExportArgs) -> Result<Exit, CliError> {
     if let Some(file) = file {
         refuse_own_input(file, &args.ledger)?;
     }
-    let name = file.map_or("standard output".to_owned(), |path| path.display().to_string());
-    let cannot_write = |error: io::Error| CliError::input(format!("{name}: {error}"));
+    let cannot_write = |error: io::Error| match file {
+        Some(path) => cannot_write(path.display(), &error),
+        None => CliError::failure(format!("standard output: {error}")),
+    };
     let mut out: Box<dyn Write> = match file {
         Some(path) => Box::new(BufWriter::new(File::create(path).map_err(cannot_write)?)),
         None => Box::new(BufWriter::new(io::stdout().lock())),

@@ -6,7 +6,7 @@ use clap::Args;
 
 use super::input::within;
 use super::interrupt::stop_on_interrupt;
-use super::output::print;
+use super::output::{beside, cannot_write, print, say};
 use super::{CliError, Exit};
 use crate::fuzzing::build::{self, Watch};
 use crate::fuzzing::hunt::state::{Measurement, State};
@@ -32,7 +32,7 @@ Examples:
 #[command(before_help = EXAMPLES)]
 pub(super) struct HuntArgs {
     /// The table; the measurements go beside it, to the same name with `.jsonl`.
-    #[arg(long, value_name = "FILE", default_value = "reports/baseline/hunt.md")]
+    #[arg(long, value_name = "FILE", default_value = "reports/baseline/hunt.md", value_parser = beside)]
     out: PathBuf,
     /// Seeds of each behaviour and target, 1 to 99.
     #[arg(long, default_value_t = 5, value_parser = seeds)]
@@ -82,6 +82,11 @@ pub(super) fn run(args: &HuntArgs) -> Result<Exit, CliError> {
     }
     rows.retain(|row| args.only.is_empty() || args.only.contains(&row.plant));
     let stop = stop_on_interrupt()?;
+    // Before the build, which takes minutes.
+    if let Some(folder) = args.out.parent() {
+        std::fs::create_dir_all(folder).map_err(|error| cannot_write(folder.display(), &error))?;
+    }
+    let state = State::open(&args.out.with_extension("jsonl")).map_err(CliError::input)?;
     let programs = build::build(Watch::Edges).map_err(CliError::input)?;
     let settings = Settings {
         seeds: args.seeds,
@@ -90,18 +95,13 @@ pub(super) fn run(args: &HuntArgs) -> Result<Exit, CliError> {
         jobs: usize::try_from(args.jobs).expect("limits::THREADS"),
     };
     let hunt = Hunt { settings, rows: &rows, programs: &programs };
-    if let Some(folder) = args.out.parent() {
-        std::fs::create_dir_all(folder)
-            .map_err(|error| CliError::input(format!("{}: {error}", folder.display())))?;
-    }
-    let state = State::open(&args.out.with_extension("jsonl")).map_err(CliError::input)?;
     let state = hunt.run(state, &stop, report).map_err(CliError::failure)?;
     let page = page(&hunt, &state, &sound, &machine()).map_err(CliError::failure)?;
     std::fs::write(&args.out, &page.text)
-        .map_err(|error| CliError::failure(format!("{}: {error}", args.out.display())))?;
+        .map_err(|error| cannot_write(args.out.display(), &error))?;
     print(&args.out.display().to_string())?;
     for hole in &page.holes {
-        eprintln!("not found by the target meant for it: {hole}");
+        say(format_args!("not found by the target meant for it: {hole}"));
     }
     Ok(if !page.is_complete {
         Exit::Interrupted
@@ -118,9 +118,9 @@ fn report(made: &Measurement, left: usize) {
     let Measurement { key, outcome, executions, millis } = made;
     let (plant, target, seed) = (&key.plant, &key.target, key.seed);
     let (executions, left) = (count(*executions), count(left as u64));
-    eprintln!(
+    say(format_args!(
         "{plant}: {target} {outcome}, {executions} executions in {millis} ms (seed {seed}; {left} to go)"
-    );
+    ));
 }
 
 /// What the page says that it was measured on.

@@ -4,9 +4,10 @@ use std::path::PathBuf;
 
 use clap::Args;
 
-use super::output::print;
+use super::output::{beside, cannot_write, print, say};
 use super::{CliError, Exit, minimize};
 use crate::limits;
+use crate::minimize::MinimizeError;
 use crate::minimize::import::{Target, import};
 
 const EXAMPLES: &str = "\
@@ -16,7 +17,7 @@ Examples:
 /// Turns the artifact of a crash into a minimised scenario file and prints its path.
 ///
 /// The file is named by the finding and a digest of the scenario, so that two crashes of one mistake
-/// give one file. Sizes go to standard error.
+/// give one file. Sizes, what was tried and whether the file is new go to standard error.
 #[derive(Args)]
 #[command(before_help = EXAMPLES)]
 pub(super) struct ImportArgs {
@@ -26,10 +27,10 @@ pub(super) struct ImportArgs {
     /// The file with the bytes that it crashed on.
     artifact: PathBuf,
     /// Where the scenario file goes.
-    #[arg(long, value_name = "FOLDER", default_value = "sims/regressions")]
+    #[arg(long, value_name = "FOLDER", default_value = "sims/regressions", value_parser = beside)]
     folder: PathBuf,
     /// Runs that may be used.
-    #[arg(long, default_value_t = limits::MINIMIZE_RUNS)]
+    #[arg(long, default_value_t = limits::MINIMIZE_RUNS, value_parser = minimize::runs)]
     runs: u64,
 }
 
@@ -45,12 +46,24 @@ pub(super) fn run(args: &ImportArgs) -> Result<Exit, CliError> {
     let bytes = std::fs::read(&args.artifact)
         .map_err(|error| CliError::input(format!("{name}: {error}")))?;
     let imported = import(args.target, &bytes, args.runs, &args.folder)
-        .map_err(|error| CliError::input(format!("{name}: {error}")))?;
+        .map_err(|error| match error {
+            MinimizeError::NoDefect => CliError::input(format!(
+                "{name}: must hold the bytes of a crash of {}, got ones whose scenario shows nothing \
+                 that it looks for",
+                args.target.name()
+            )),
+            other => CliError::input(format!("{name}: {other}")),
+        })?;
     let path = args.folder.join(&imported.name);
+    let is_known = path.exists();
     std::fs::create_dir_all(&args.folder)
         .and_then(|()| std::fs::write(&path, &imported.text))
-        .map_err(|error| CliError::failure(format!("{}: {error}", path.display())))?;
+        .map_err(|error| cannot_write(path.display(), &error))?;
     print(&path.display().to_string())?;
-    eprintln!("{}", minimize::summary(&imported.minimized));
+    say(minimize::summary(&imported.minimized));
+    say(match is_known {
+        true => "the file was there already: a crash of this mistake was imported before",
+        false => "the file is new",
+    });
     Ok(Exit::Clean)
 }

@@ -4,12 +4,12 @@ use std::path::PathBuf;
 
 use clap::Args;
 
-use super::output::FormatArgs;
+use super::output::{FormatArgs, beside};
 use super::standing::Standing;
 use super::{CliError, Exit};
 use crate::sweep::execute::Progress;
 use crate::sweep::ledger::LedgerError;
-use crate::sweep::merge::{Gap, merge};
+use crate::sweep::merge::{Gap, MergeError, merge};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -27,14 +27,17 @@ pub(super) struct MergeArgs {
     #[arg(required = true)]
     ledgers: Vec<PathBuf>,
     /// The new ledger.
-    #[arg(long, value_name = "LEDGER")]
+    #[arg(long, value_name = "LEDGER", value_parser = beside)]
     out: PathBuf,
     #[command(flatten)]
     output: FormatArgs,
 }
 
 pub(super) fn run(args: &MergeArgs) -> Result<Exit, CliError> {
-    let (ledger, gaps) = merge(&args.ledgers, &args.out).map_err(CliError::input)?;
+    let (ledger, gaps) = merge(&args.ledgers, &args.out).map_err(|error| match error {
+        MergeError::Ledger(error) => CliError::ledger(&error),
+        other => CliError::input(other),
+    })?;
     let read = || {
         let progress = Progress { done: ledger.done()?.len(), total: ledger.due()?.count() };
         Ok::<_, LedgerError>((progress, ledger.judge()?))

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use clap::Args;
 
-use super::output::print;
+use super::output::{print, refuse_own_input, save, say};
 use super::{CliError, Exit, input};
 use crate::finding::{Code, Named};
 use crate::limits;
@@ -34,7 +34,8 @@ pub(super) struct MinimizeArgs {
     /// all must stay.
     #[arg(long, value_parser = code)]
     code: Vec<Code>,
-    /// Writes to a file instead of standard output.
+    /// Writes to a file instead of standard output, never to the scenario's own; `-` is standard
+    /// output.
     #[arg(long, value_name = "FILE")]
     out: Option<PathBuf>,
     /// Runs that may be used.
@@ -42,7 +43,7 @@ pub(super) struct MinimizeArgs {
     runs: u64,
 }
 
-fn runs(text: &str) -> Result<u64, String> {
+pub(super) fn runs(text: &str) -> Result<u64, String> {
     input::within(text, &limits::MINIMIZE_RUNS_ALLOWED)
 }
 
@@ -52,15 +53,17 @@ fn code(text: &str) -> Result<Code, String> {
 
 pub(super) fn run(args: &MinimizeArgs) -> Result<Exit, CliError> {
     let source = input::scenario(&args.file, &args.set)?;
+    if let Some(out) = &args.out {
+        refuse_own_input(out, &args.file)?;
+    }
     let goal: BTreeSet<Code> = args.code.iter().copied().collect();
     let small = source.minimize(&goal, args.runs)?;
     let text = small.scenario.to_toml();
     match &args.out {
-        Some(path) => std::fs::write(path, text)
-            .map_err(|error| CliError::input(format!("{}: {error}", path.display())))?,
-        None => print(text.trim_end())?,
+        Some(path) => save(path, &text)?,
+        None => print(&text)?,
     }
-    eprintln!("{}", summary(&small));
+    say(summary(&small));
     Ok(Exit::Clean)
 }
 
@@ -71,18 +74,21 @@ pub(super) fn summary(small: &Minimized) -> String {
         false => "all runs used up, so it may get smaller",
     };
     format!(
-        "{}\nbefore  {}\nafter   {}\n{} runs; {ended}",
+        "{}\nbefore  {}\nafter   {}\ntried   {}, each of which was run; {} still had the finding, and \
+         were run again\nkept    the smallest of them: {ended}",
         small.scenario.title,
         size(&small.before),
         size(&small.after),
-        count(small.runs)
+        of(small.tried, "other scenario"),
+        count(small.runs - small.tried)
     )
 }
 
+fn of(number: u64, noun: &str) -> String {
+    format!("{} {noun}{}", count(number), if number == 1 { "" } else { "s" })
+}
+
 fn size(size: &Size) -> String {
-    let of = |number, noun: &str| {
-        format!("{} {noun}{}", count(number), if number == 1 { "" } else { "s" })
-    };
     [
         of(size.requests, "request"),
         of(size.tokens, "token"),

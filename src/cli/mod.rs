@@ -3,9 +3,13 @@
 //! Standard output is data, standard error is messages. A command ends with an `Exit`, or with a
 //! message `error: file: field.path: must be …, got …`.
 
+use std::io::ErrorKind;
 use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
+use output::say;
+
+use crate::sweep::ledger::LedgerError;
 
 mod conform;
 mod dry_run;
@@ -46,7 +50,10 @@ Exit codes:
     2  usage, or an input that cannot be used
     3  defects found
     4  an expectation not met
-  130  interrupted; what was finished is kept";
+  130  interrupted; what was finished is kept
+
+A reader that closes standard output early, like `| head`, changes none of them. A device that is full
+is an unexpected failure, for standard output as for a file.";
 
 /// Simulates the seam between the prefill and decode KV caches of a language model server, judges
 /// every row, and counts how often each kind of error happens.
@@ -98,6 +105,15 @@ enum CliError {
 }
 
 impl CliError {
+    /// Says it, and how the process then ends.
+    fn end(&self) -> ExitCode {
+        say(format_args!("error: {self}"));
+        ExitCode::from(match self {
+            CliError::Failure(_) => 1,
+            CliError::Input(_) => 2,
+        })
+    }
+
     fn input(error: impl std::fmt::Display) -> CliError {
         CliError::Input(error.to_string())
     }
@@ -105,22 +121,32 @@ impl CliError {
     fn failure(error: impl std::fmt::Display) -> CliError {
         CliError::Failure(error.to_string())
     }
+
+    /// What follows from a ledger that cannot be used, or not be filled for want of place.
+    fn ledger(error: &LedgerError) -> CliError {
+        if error.is_full() { CliError::failure(error) } else { CliError::input(error) }
+    }
 }
 
 impl Cli {
+    /// The command that the process's arguments name. Without one, help or a version has been printed,
+    /// which are answers like any other, or what is wrong has been said.
+    pub fn of_arguments() -> Result<Cli, ExitCode> {
+        Cli::try_parse().map_err(|answer| match answer.print() {
+            Err(error) if !answer.use_stderr() && error.kind() != ErrorKind::BrokenPipe => {
+                CliError::failure(format!("standard output: {error}")).end()
+            }
+            Ok(()) | Err(_) => ExitCode::from(if answer.use_stderr() { 2 } else { 0 }),
+        })
+    }
+
     /// Carries out the command. Messages have been printed when this returns.
     pub fn run(&self) -> ExitCode {
         // A panic prints its own message; what it means for the caller is an unexpected failure.
         let ended = std::panic::catch_unwind(|| self.dispatch()).unwrap_or(Ok(Exit::Failed));
         match ended {
             Ok(exit) => ExitCode::from(exit as u8),
-            Err(error) => {
-                eprintln!("error: {error}");
-                ExitCode::from(match error {
-                    CliError::Failure(_) => 1,
-                    CliError::Input(_) => 2,
-                })
-            }
+            Err(error) => error.end(),
         }
     }
 

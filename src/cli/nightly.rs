@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use clap::Args;
 
 use super::interrupt::stop_on_interrupt;
-use super::output::print;
+use super::output::{beside, cannot_write, print, say};
 use super::replay::{self, Verdict};
 use super::{CliError, Exit, sweep};
 use crate::finding::{Code, Named};
@@ -24,6 +24,7 @@ use crate::sweep::cell::CellId;
 use crate::sweep::ledger::Ledger;
 use crate::sweep::plan::Plan;
 use crate::sweep::shard::Shard;
+use crate::wording;
 
 const EXAMPLES: &str = "\
 Examples:
@@ -43,7 +44,7 @@ pub(super) struct NightlyArgs {
     #[arg(long, value_name = "TIME", value_parser = budget::parse)]
     budget: Duration,
     /// The folder of all nights.
-    #[arg(long, value_name = "FOLDER")]
+    #[arg(long, value_name = "FOLDER", value_parser = beside)]
     out: PathBuf,
     /// The sweep's plan.
     #[arg(long, value_name = "PLAN", default_value = "sims/plans/demo.toml")]
@@ -92,8 +93,7 @@ pub(super) fn run(args: &NightlyArgs) -> Result<Exit, CliError> {
     let deadline = Instant::now() + args.budget;
     let plan = Plan::read(&args.plan).map_err(CliError::input)?;
     let targets = targets(&args.targets)?;
-    std::fs::create_dir_all(&args.out)
-        .map_err(|error| CliError::input(format!("{}: {error}", args.out.display())))?;
+    std::fs::create_dir_all(&args.out).map_err(|error| cannot_write(args.out.display(), &error))?;
     let state_path = args.out.join("state.json");
     let before = State::read(&state_path).map_err(CliError::input)?;
     let stop = stop_on_interrupt()?;
@@ -104,14 +104,14 @@ pub(super) fn run(args: &NightlyArgs) -> Result<Exit, CliError> {
     watchman.sweep(&plan)?;
     let fuzzed = watchman.fuzz(&targets);
     if let Err(Unfuzzed { reason, .. }) = &fuzzed {
-        eprintln!("fuzzing: {reason}");
+        say(format_args!("fuzzing: {reason}"));
         watchman.night.remarks.push(format!("Fuzzing: {reason}"));
     }
     let Watchman { before, mut night, .. } = watchman;
     night.is_interrupted = stop.load(Ordering::Relaxed);
     let path = args.out.join("night.md");
     std::fs::write(&path, page(&night, &before))
-        .map_err(|error| CliError::failure(format!("{}: {error}", path.display())))?;
+        .map_err(|error| cannot_write(path.display(), &error))?;
     let mut state = before;
     state.add(&night);
     state.write(&state_path).map_err(CliError::failure)?;
@@ -137,8 +137,9 @@ fn targets(asked: &[String]) -> Result<Vec<String>, CliError> {
     };
     match asked.iter().find(|name| !known.contains(name)) {
         Some(unknown) => {
-            let known = known.join(", ");
-            Err(CliError::Input(format!("--targets: must be of {known}, got \"{unknown}\"")))
+            let known: Vec<&str> = known.iter().map(String::as_str).collect();
+            let wanted = wording::one_of(&known, "there is no fuzz target");
+            Err(CliError::Input(format!("--targets: must be {wanted}, got \"{unknown}\"")))
         }
         None if asked.is_empty() => Ok(known),
         None => Ok(asked.to_vec()),
@@ -160,7 +161,7 @@ impl Watchman<'_> {
         }
         let is_new = self.before.is_new(&defect);
         if is_new {
-            eprintln!("new defect: {}", defect.title);
+            say(format_args!("new defect: {}", defect.title));
         }
         self.night.defects.push((defect, is_new));
     }
@@ -270,7 +271,7 @@ impl Watchman<'_> {
                 self.night.remarks.push(format!("The budget ended before {name}"));
                 continue;
             }
-            eprintln!("{name}: {} s", share.as_secs());
+            say(format_args!("{name}: {} s", share.as_secs()));
             self.fuzz_one(name, programs, share, &judge)?;
         }
         Ok(())

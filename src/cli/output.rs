@@ -1,12 +1,14 @@
 //! Output: tables for people, JSON for programs, and a standard output that may go away.
 
+use std::fmt::Display;
 use std::io::{self, BufWriter, ErrorKind, StdoutLock, Write};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use clap::{Args, ValueEnum};
 use serde::Serialize;
 
 use super::CliError;
+use super::input::is_stdin;
 use crate::finding::{Code, Severity};
 use crate::picture::{self, Picture};
 use crate::report::number;
@@ -68,6 +70,34 @@ impl Output {
     }
 }
 
+/// Says something on standard error. When that has gone away or is full, there is nobody to tell.
+pub(super) fn say(message: impl Display) {
+    let _ = writeln!(io::stderr(), "{message}");
+}
+
+/// What follows from a file that cannot be written: no place left is no mistake of its user's.
+pub(super) fn cannot_write(name: impl Display, error: &io::Error) -> CliError {
+    let message = format!("{name}: {error}");
+    match error.kind() {
+        ErrorKind::StorageFull | ErrorKind::QuotaExceeded | ErrorKind::WriteZero => {
+            CliError::Failure(message)
+        }
+        _ => CliError::Input(message),
+    }
+}
+
+/// The path of a file or folder that is written beside the answer; `-` would be its place.
+pub(super) fn beside(text: &str) -> Result<PathBuf, String> {
+    match text {
+        "-" => {
+            Err("must be a path (./- for one of this name), got standard output, which has the \
+                    answer"
+                .to_owned())
+        }
+        path => Ok(PathBuf::from(path)),
+    }
+}
+
 /// Prints a whole answer.
 pub(super) fn print(text: &str) -> Result<(), CliError> {
     let mut output = Output::open();
@@ -101,11 +131,14 @@ pub(super) fn refuse_own_input(output: &Path, input: &Path) -> Result<(), CliErr
     Ok(())
 }
 
-/// Writes a file and says so.
+/// Writes a file and says so; `-` is standard output.
 pub(super) fn save(file: &Path, text: &str) -> Result<(), CliError> {
+    if is_stdin(file) {
+        return print(text);
+    }
     let name = file.display();
-    std::fs::write(file, text).map_err(|error| CliError::input(format!("{name}: {error}")))?;
-    eprintln!("written: {name}");
+    std::fs::write(file, text).map_err(|error| cannot_write(file.display(), &error))?;
+    say(format_args!("written: {name}"));
     Ok(())
 }
 
@@ -167,6 +200,14 @@ mod tests {
         let rows = [row(["code", "n", ""]), row(["é", "100", "x"])];
         let text = columns(&[Align::Left, Align::Right, Align::Left], &rows);
         assert_eq!(text, "code    n\né     100  x\n");
+    }
+
+    #[test]
+    fn a_full_device_is_a_failure_and_any_other_reason_is_the_user_s() {
+        let of = |kind: ErrorKind| cannot_write("x", &kind.into());
+        assert!(matches!(of(ErrorKind::StorageFull), CliError::Failure(_)));
+        assert!(matches!(of(ErrorKind::PermissionDenied), CliError::Input(_)));
+        assert!(beside("-").is_err() && beside("./-").is_ok());
     }
 
     #[test]

@@ -8,7 +8,7 @@ use serde::Serialize;
 
 use super::input::Lines;
 use super::output::{
-    Align, Format, FormatArgs, Output, columns, print, print_json, row, save_picture,
+    Align, Format, FormatArgs, Output, beside, columns, print, print_json, row, save_picture,
 };
 use super::{CliError, Exit};
 use crate::conform;
@@ -81,7 +81,7 @@ pub(super) struct PlanArgs {
     )]
     jsonl: Option<PathBuf>,
     /// Draws the piece to this SVG file: source pages, ranks, destination pages.
-    #[arg(long, value_name = "FILE", conflicts_with = "jsonl")]
+    #[arg(long, value_name = "FILE", conflicts_with = "jsonl", value_parser = beside)]
     picture: Option<PathBuf>,
     #[command(flatten)]
     output: FormatArgs,
@@ -169,16 +169,17 @@ fn answer_flags(args: &PlanArgs, planner: &dyn Planner) -> Result<Exit, CliError
         src_pages: pages(&args.src_pages),
         dst_pages: pages(&args.dst_pages),
     };
+    // First, since one rank of a wider layout can be planned.
+    let all = i64::from(*limits::RANKS.start())..=i64::from(*limits::RANKS.end());
+    if args.dcp_rank.is_none() && !all.contains(&raw.dcp_size) {
+        let problem =
+            format!("must be in {}..={} where all ranks are planned", all.start(), all.end());
+        return Err(CliError::Input(format!("dcp_size: {problem}, got {}", raw.dcp_size)));
+    }
     let input = PlanInput::try_from(&raw).map_err(CliError::input)?;
-    let ranks = input.layout().ranks();
     let ranks = match args.dcp_rank {
         Some(_) => vec![input.rank()],
-        None if limits::RANKS.contains(&ranks) => (0..ranks).map(Rank).collect(),
-        None => {
-            let (min, max) = (limits::RANKS.start(), limits::RANKS.end());
-            let problem = format!("must be in {min}..={max} where all ranks are planned");
-            return Err(CliError::Input(format!("dcp_size: {problem}, got {ranks}")));
-        }
+        None => (0..input.layout().ranks()).map(Rank).collect(),
     };
     let mut answers = Vec::new();
     for rank in ranks {

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use clap::Args;
 
-use super::output::print;
+use super::output::{beside, cannot_write, print, say};
 use super::{CliError, Exit};
 use crate::report::page::{self, Axes, Options, ReportError};
 use crate::sweep::ledger::Ledger;
@@ -19,7 +19,7 @@ Examples:
 /// Draws ledgers: one self-contained HTML page, with every chart beside it as SVG, PNG and CSV.
 ///
 /// Several ledgers have a part each, in the order given; nothing is added up over ledgers. Prints the
-/// path of the page.
+/// path of the page; what `--against` comes to goes to standard error.
 #[derive(Args)]
 #[command(before_help = EXAMPLES)]
 pub(super) struct ReportArgs {
@@ -28,7 +28,7 @@ pub(super) struct ReportArgs {
     ledgers: Vec<PathBuf>,
     /// The folder for the page; by default the first ledger's name with `-report`, in the current
     /// folder.
-    #[arg(long, value_name = "FOLDER")]
+    #[arg(long, value_name = "FOLDER", value_parser = beside)]
     out: Option<PathBuf>,
     /// Axes of the plan that the heat maps show; by default page size and ranks, or the first two.
     /// The third has a panel for each of its values; by default behaviours, or the first that is left.
@@ -60,12 +60,16 @@ pub(super) fn run(args: &ReportArgs) -> Result<Exit, CliError> {
     let against = args.against.as_ref().map(open).transpose()?;
     let out = args.out.clone().unwrap_or_else(|| default_folder(&args.ledgers[0]));
     let options = Options { axes: args.axes.clone(), against };
-    let page = page::write(&ledgers, &options, &out).map_err(|error| match error {
+    let written = page::write(&ledgers, &options, &out).map_err(|error| match error {
         ReportError::UnknownAxis { .. } => CliError::Input(format!("--axes: {error}")),
-        ReportError::Ledger(_) | ReportError::Write { .. } => CliError::input(error),
+        ReportError::Ledger(_) => CliError::input(error),
+        ReportError::Write { path, source } => cannot_write(path.display(), &source),
         ReportError::Chart(_) => CliError::failure(error),
     })?;
-    print(&page.display().to_string())?;
+    print(&written.page.display().to_string())?;
+    for sentence in &written.news {
+        say(sentence);
+    }
     Ok(Exit::Clean)
 }
 

@@ -7,7 +7,7 @@ use clap::Args;
 use serde::Serialize;
 
 use super::output::{
-    Align, Format, FormatArgs, Output, columns, print, print_json, refuse_own_input, row,
+    Align, Format, FormatArgs, Output, beside, columns, print, print_json, refuse_own_input, row,
     save_picture, severity, share,
 };
 use super::{CliError, Exit, input};
@@ -15,7 +15,7 @@ use crate::finding::{Code, Finding, Kept, Metric, Named, Run, Severity, Tally};
 use crate::picture::Picture;
 use crate::report::command::shell;
 use crate::report::number::{count, percent};
-use crate::scenario::Scenario;
+use crate::scenario::{Fault, Scenario};
 use crate::stats::{Interval, Rate};
 use crate::witness::{All, Pools, Trace};
 use crate::world::Observer;
@@ -44,7 +44,7 @@ pub(super) struct RunArgs {
     #[arg(long)]
     trace: bool,
     /// Draws the run to this SVG file: the first refused or wrong piece, and both pools over time.
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, value_name = "FILE", value_parser = beside)]
     picture: Option<PathBuf>,
     #[command(flatten)]
     output: FormatArgs,
@@ -133,6 +133,8 @@ struct Json<'a> {
     chances: BTreeMap<&'static str, u64>,
     marks: BTreeMap<&'static str, u64>,
     metrics: BTreeMap<&'static str, u64>,
+    /// Paths of faults that found nothing to go wrong.
+    faults_never_struck: Vec<String>,
     decode_hit_lengths: &'a BTreeMap<u32, u64>,
     reproduce: &'a str,
 }
@@ -205,6 +207,7 @@ impl Answer<'_> {
             chances: tallied(&self.run.chances),
             marks: tallied(&self.run.marks),
             metrics: tallied(&self.run.metrics),
+            faults_never_struck: self.idle_faults().map(|(path, _)| path).collect(),
             decode_hit_lengths: &self.run.decode_hit_lengths,
             reproduce: &self.reproduce,
         }
@@ -270,6 +273,14 @@ impl Answer<'_> {
         format!("{}: {}\n{}", code.name(), code.doc(), columns(&[Align::Left, Align::Left], &rows))
     }
 
+    /// Faults that found nothing to go wrong, by their path in the scenario.
+    fn idle_faults(&self) -> impl Iterator<Item = (String, &Fault)> {
+        self.run.faults_idle.iter().map(|&number| {
+            let fault = &self.scenario.faults[number];
+            (format!("faults.{number}.{}", fault.kind()), fault)
+        })
+    }
+
     fn figures(&self) -> String {
         let mut rows = vec![
             vec!["requests".to_owned(), self.requests()],
@@ -289,6 +300,12 @@ impl Answer<'_> {
             vec!["ended".to_owned(), format!("tick {}", count(self.run.ended.0))],
             vec!["digest".to_owned(), self.digest()],
         ]);
+        for (path, fault) in self.idle_faults() {
+            rows.push(vec![
+                "fault never struck".to_owned(),
+                format!("{path}: {}", why_idle(fault)),
+            ]);
+        }
         columns(&[Align::Left, Align::Left], &rows)
     }
 
@@ -396,6 +413,19 @@ impl Answer<'_> {
         }
         let all = share(self.run.metrics.get(Metric::PrefillBusyTicks), time);
         format!("{all} of the time of {workers} server{}", if workers == 1 { "" } else { "s" })
+    }
+}
+
+/// Why a fault found nothing to go wrong.
+fn why_idle(fault: &Fault) -> String {
+    match fault {
+        Fault::Abort { request, .. } => {
+            format!("request {request} had ended or given up, or never came to that moment")
+        }
+        Fault::Lose { request, message } | Fault::Double { request, message } => {
+            format!("request {request} sent no message {message}; they are numbered from 0")
+        }
+        Fault::Flush { .. } => "the run was cut short before".to_owned(),
     }
 }
 

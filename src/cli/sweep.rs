@@ -8,7 +8,7 @@ use indicatif::{ProgressBar, ProgressStyle};
 
 use super::input::{self, STDIN, is_stdin, within};
 use super::interrupt::stop_on_interrupt;
-use super::output::FormatArgs;
+use super::output::{FormatArgs, beside, say};
 use super::standing::Standing;
 use super::{CliError, Exit, dry_run};
 use crate::finding::Run;
@@ -45,7 +45,7 @@ pub(super) struct SweepArgs {
     plan: PathBuf,
     /// The ledger; by default the plan's name with `.ledger.sqlite`, or `.KofN.ledger.sqlite` for a
     /// shard, in the current folder.
-    #[arg(long, value_name = "LEDGER")]
+    #[arg(long, value_name = "LEDGER", value_parser = beside)]
     out: Option<PathBuf>,
     /// Threads, 1 to 1024; by default one for every core.
     #[arg(long, value_parser = threads)]
@@ -112,9 +112,11 @@ fn shard(args: &SweepArgs) -> Result<Shard, CliError> {
     if let Some(shard) = args.shard {
         return Ok(shard);
     }
-    let of_job = Shard::of_job(|name| std::env::var(name).ok()).map_err(CliError::Input)?;
+    // What is no text is no number either, and not as if it were absent.
+    let variable = |name: &str| Some(std::env::var_os(name)?.to_string_lossy().into_owned());
+    let of_job = Shard::of_job(variable).map_err(CliError::Input)?;
     let Some((shard, variable)) = of_job else { return Ok(Shard::WHOLE) };
-    eprintln!("shard {shard}, as {variable} says");
+    say(format_args!("shard {shard}, as {variable} says"));
     Ok(shard)
 }
 
@@ -138,15 +140,16 @@ pub(super) fn fill(
     report: impl FnMut(Progress) + Send,
 ) -> Result<(Ledger, Outcome), CliError> {
     refuse_impossible(plan, checker())?;
-    let mut ledger = Ledger::start_shard(path, plan, shard, checker()).map_err(CliError::input)?;
+    let started = Ledger::start_shard(path, plan, shard, checker());
+    let mut ledger = started.map_err(|error| CliError::ledger(&error))?;
     let impossible = ledger.impossible().map_err(CliError::input)?;
     if !impossible.is_empty() {
         let cells = impossible.iter().map(|(&cell, reason)| (cell, reason.clone()));
-        eprintln!("{}", listed(plan, cells, plan.cells()));
+        say(listed(plan, cells, plan.cells()));
     }
     let outcome =
         execute(&mut ledger, threads, stop, one(plan), report).map_err(|error| match error {
-            SweepError::Ledger(_) => CliError::input(error),
+            SweepError::Ledger(error) => CliError::ledger(&error),
             SweepError::Threads(_) => CliError::failure(error),
         })?;
     Ok((ledger, outcome))

@@ -102,6 +102,12 @@ pub enum LineError {
         /// What was given.
         text: String,
     },
+    /// A known text with numbers that no call leads to.
+    #[error("no call gives this line: {why}")]
+    Impossible {
+        /// What the numbers contradict.
+        why: String,
+    },
     /// A fact that contradicts the line.
     #[error("{field}: must be {wanted}, got {got}")]
     Contradiction {
@@ -157,6 +163,51 @@ pub(super) fn ceil(tokens: i64, page: i64) -> i64 {
     (tokens + page - 1) / page
 }
 
+/// The last token, counted from S, that `rank` has in the first `pages` virtual pages: it owns every
+/// N-th one.
+pub(super) fn own_last(pages: i64, rank: i64, page: i64, ranks: i64) -> i64 {
+    pages * page * ranks - ranks + rank
+}
+
+/// Why no two peers can have refused each other with the text of `code` that begins `tail`, if they
+/// cannot. `None` where its numbers cannot be read.
+fn peers(code: Code, tail: &str) -> Option<Option<String>> {
+    let pair = |marks: [&str; 2], least: i64| {
+        let (prefill, decode) = (number(tail, marks[0])?, number(tail, marks[1])?);
+        Some(if prefill.min(decode) < least {
+            Some(format!("both numbers must be {least} or more, got {prefill} and {decode}"))
+        } else if prefill == decode {
+            Some(format!("both sides have {prefill}, so nothing differs"))
+        } else {
+            None
+        })
+    };
+    match code {
+        Code::RefusedPageSize => pair(["prefill=", "decode="], 1),
+        Code::RefusedRank => pair(["prefill=", "decode="], 0),
+        Code::RefusedTopology => pair(["topology:", "->"], 1),
+        Code::RefusedPrefillCp => Some(match number(tail, "got")? {
+            cp @ ..=0 => Some(format!("attention CP must be 1 or more, got {cp}")),
+            1 => Some("attention CP = 1 is what is required".to_owned()),
+            _ => None,
+        }),
+        // Lists of any length, as Python or Rust prints them.
+        Code::RefusedGeometry => {
+            let list = |mark: &str| {
+                let list = tail[tail.find(mark)? + mark.len()..].trim_start();
+                Some(&list[..=list.find([']', ')'])?])
+            };
+            let (source, target) = (list("src="), list("dst="));
+            Some(
+                (source.is_some() && source == target).then(|| {
+                    "the entries of both sides are the same, so nothing differs".to_owned()
+                }),
+            )
+        }
+        _ => Some(None),
+    }
+}
+
 /// The number that follows `mark`.
 fn number(text: &str, mark: &str) -> Option<i64> {
     let rest = text[text.find(mark)? + mark.len()..].trim_start();
@@ -175,16 +226,23 @@ impl Line {
             return Err(LineError::Unknown { text: text.to_owned() });
         };
         let at = text.find(mark).expect("it contains the mark");
-        Line::numbers(text, &text[at..], code).ok_or_else(|| {
+        let unread = || {
             let form = FORMS.iter().find(|(_, other)| *other == code);
             let (form, _) = form.expect("every mark has its form");
             LineError::Numbers { form, text: text.to_owned() }
-        })
+        };
+        let tail = &text[at..];
+        let line = Line::numbers(text, tail, code).ok_or_else(unread)?;
+        let why = match line {
+            Line::Peers(code) => peers(code, tail).ok_or_else(unread)?,
+            _ => line.impossible(),
+        };
+        why.map_or(Ok(line), |why| Err(LineError::Impossible { why }))
     }
 
     /// The numbers of the text of `code`, which begins `tail`.
     fn numbers(text: &str, tail: &str, code: Code) -> Option<Line> {
-        let line = match code {
+        Some(match code {
             Code::RefusedMisaligned => {
                 let (virtual_page, prefix) = (number(tail, "(")?, number(tail, "got")?);
                 Line::Misaligned { virtual_page, prefix }
@@ -205,22 +263,41 @@ impl Line {
                 Line::Index { index: number(index, "index ")?, size: number(tail, "size ")? }
             }
             other => Line::Peers(other),
-        };
-        line.is_possible().then_some(line)
+        })
     }
 
-    /// Whether a planner can have said it.
-    fn is_possible(self) -> bool {
+    /// Why no planner can have said it.
+    fn impossible(self) -> Option<String> {
+        let negative = |numbers: &[(&str, i64)]| {
+            let (name, number) = numbers.iter().find(|(_, number)| *number < 0)?;
+            Some(format!("{name} must be 0 or more, got {number}"))
+        };
         match self {
-            Line::Misaligned { virtual_page, prefix } => {
-                virtual_page > 1 && prefix > 0 && prefix % virtual_page != 0
+            Line::Misaligned { virtual_page: ..1, .. } => Some("V must be 1 or more".to_owned()),
+            Line::Misaligned { virtual_page, prefix } => negative(&[("S", prefix)]).or_else(|| {
+                (prefix % virtual_page == 0)
+                    .then(|| format!("S = {prefix} is a multiple of V = {virtual_page}"))
+            }),
+            Line::Source { tokens, capacity } => {
+                negative(&[("capacity", capacity)]).or_else(|| {
+                    (0..=capacity)
+                        .contains(&tokens)
+                        .then(|| format!("{tokens} tokens fit into a capacity of {capacity}"))
+                })
             }
-            Line::Source { tokens, capacity } => capacity >= 0 && (tokens < 0 || tokens > capacity),
             Line::Shortage { required, provided, offset, rank } => {
-                provided >= 0 && required > provided && offset >= 0 && rank >= 0
+                let numbers =
+                    [("provided", provided), ("src_page_offset", offset), ("dcp_rank", rank)];
+                negative(&numbers).or_else(|| {
+                    (required <= provided).then(|| {
+                        format!("{provided} pages are enough where {required} are required")
+                    })
+                })
             }
-            Line::Index { index, size } => size >= 0 && index >= size,
-            Line::Peers(_) => true,
+            Line::Index { index, size } => negative(&[("size", size)]).or_else(|| {
+                (index < size).then(|| format!("index {index} lies within a list of {size}"))
+            }),
+            Line::Peers(_) => None,
         }
     }
 
@@ -240,6 +317,11 @@ impl Line {
         let contradiction = |field, wanted: String, got: i64| {
             Err(LineError::Contradiction { field, wanted, got: got.to_string() })
         };
+        if let Some((most, why)) = self.prefix_max(given)
+            && given.prefix() > most
+        {
+            return contradiction("prefix", format!("at most {most}, since {why}"), given.prefix());
+        }
         match self {
             Line::Misaligned { virtual_page, prefix } => {
                 if let Some(got) = given.virtual_page().filter(|&got| got != virtual_page) {
@@ -263,13 +345,45 @@ impl Line {
                 }
                 Some(_) | None => Ok(()),
             },
-            Line::Shortage { rank, .. } => match given.ranks.map(i64::from) {
-                Some(ranks) if rank >= ranks => {
-                    contradiction("dcp_size", format!("above dcp_rank {rank}"), ranks)
+            Line::Shortage { required, offset, rank, .. } => {
+                let Some(ranks) = given.ranks.map(i64::from) else { return Ok(()) };
+                if rank >= ranks {
+                    return contradiction("dcp_size", format!("above dcp_rank {rank}"), ranks);
                 }
-                Some(_) | None => Ok(()),
-            },
+                let Some(page) = given.page_size.map(i64::from) else { return Ok(()) };
+                let (sent, last) = (offset * page, own_last(required, rank, page, ranks));
+                if sent > last {
+                    let why = format!(
+                        "off * P = {sent} tokens went before, and the last token of rank {rank} in \
+                         page {} is the one {last} after S",
+                        required - 1
+                    );
+                    return Err(LineError::Impossible { why });
+                }
+                Ok(())
+            }
             Line::Index { .. } | Line::Peers(_) => Ok(()),
+        }
+    }
+
+    /// The longest prefix with which the line can come about, where the prompt is known, and why.
+    fn prefix_max(self, given: &Given) -> Option<(i64, String)> {
+        let prompt = i64::from(given.prompt?);
+        let nothing = format!("a prompt of {prompt} tokens leaves nothing to send from there on");
+        match self {
+            // A hit that is padded up, if at most to the next physical page: V divides the others. P is
+            // at most half of V, or no prefix would be refused for it.
+            Line::Misaligned { virtual_page, .. } => {
+                let of_ranks = given.ranks.map(|ranks| virtual_page / i64::from(ranks));
+                let page = given.page_size.map(i64::from).or(of_ranks).unwrap_or(virtual_page / 2);
+                let why = format!("a prompt of {prompt} tokens is padded by less than a page");
+                Some((prompt + page - 1, why))
+            }
+            // Fewer than no tokens are asked for where the prefix is padded past the prompt's end.
+            Line::Source { tokens: ..0, .. } | Line::Peers(_) => None,
+            Line::Source { .. } | Line::Shortage { .. } | Line::Index { .. } => {
+                Some((prompt, nothing))
+            }
         }
     }
 
@@ -373,19 +487,111 @@ mod tests {
     }
 
     #[test]
-    fn unknown_texts_are_refused_with_the_known_ones_and_impossible_numbers_too() {
+    fn unknown_texts_are_refused_with_the_known_ones_and_missing_numbers_too() {
         let error = Line::read("CUDA error: an illegal memory access").unwrap_err().to_string();
         assert!(FORMS.iter().all(|(form, _)| error.contains(form)), "{error}");
         for text in [
             "Insufficient destination DCP pages: required=",
-            "Insufficient destination DCP pages: required=4, provided=4, src_page_offset=2, dcp_rank=3",
-            "index 2 is out of bounds for axis 0 with size 3",
-            "num_kv_tokens must fit in the provided source pages, got tokens=3, capacity=4",
             "index 9223372036854775807 is out of bounds for axis 0 with size 3",
-            "PD DCP transfer requires decode_prefix_len to align to the virtual DCP page size (256), got 512",
+            "PD peers must use equal page sizes, got prefill=4, decode=x",
         ] {
             assert!(matches!(Line::read(text), Err(LineError::Numbers { .. })), "{text}");
         }
+    }
+
+    #[test]
+    fn a_line_that_no_call_gives_is_refused_with_the_reason() {
+        let shortage = |numbers: &str| format!("Insufficient destination DCP pages: {numbers}");
+        let misaligned = |numbers: &str| {
+            let text = "requires decode_prefix_len to align to the virtual DCP page size";
+            format!("PD DCP transfer {text} {numbers}")
+        };
+        let source = |numbers: &str| {
+            format!("num_kv_tokens must fit in the provided source pages, got {numbers}")
+        };
+        let text = str::to_owned;
+        for (line, why) in [
+            (
+                shortage("required=4, provided=4, src_page_offset=2, dcp_rank=3"),
+                "4 pages are enough where 4 are required",
+            ),
+            (
+                shortage("required=4, provided=3, src_page_offset=-2, dcp_rank=3"),
+                "src_page_offset must be 0 or more, got -2",
+            ),
+            (misaligned("(256), got 512"), "S = 512 is a multiple of V = 256"),
+            (misaligned("(256), got -1"), "S must be 0 or more, got -1"),
+            (misaligned("(0), got 3"), "V must be 1 or more"),
+            (source("tokens=3, capacity=4"), "3 tokens fit into a capacity of 4"),
+            (
+                text("index 2 is out of bounds for axis 0 with size 3"),
+                "index 2 lies within a list of 3",
+            ),
+            (
+                text("PD peers must use equal page sizes, got prefill=4, decode=4"),
+                "both sides have 4, so nothing differs",
+            ),
+            (
+                text("PD peers must use equal page sizes, got prefill=0, decode=4"),
+                "both numbers must be 1 or more, got 0 and 4",
+            ),
+            (
+                text("PD peers must connect matching DCP ranks, got prefill=1, decode=1"),
+                "both sides have 1, so nothing differs",
+            ),
+            (text("Unsupported PD DCP topology: 2 -> 2"), "both sides have 2, so nothing differs"),
+            (
+                text("PD decode DCP currently requires prefill attention CP=1, got 1"),
+                "attention CP = 1 is what is required",
+            ),
+            (
+                text("PD DCP source/destination KV geometry differs: src=[8, 4], dst=[8, 4]"),
+                "the entries of both sides are the same, so nothing differs",
+            ),
+        ] {
+            let error = Line::read(&line).unwrap_err().to_string();
+            assert_eq!(error, format!("no call gives this line: {why}"), "{line}");
+        }
+        let other = "PD DCP source/destination KV geometry differs: src=[8], dst=[8, 4]";
+        assert_eq!(Line::read(other), Ok(Line::Peers(Code::RefusedGeometry)));
+    }
+
+    /// With nothing left to send, no page is short; only a padded prefix lies past the prompt.
+    #[test]
+    fn a_prefix_past_the_prompt_is_refused_where_no_line_can_follow() {
+        let given = |prompt, prefix| Given {
+            prompt: Some(prompt),
+            prefix: Some(prefix),
+            ..Given::default()
+        };
+        let shortage = Line::read(SHORTAGE).unwrap();
+        let index = Line::Index { index: 4, size: 3 };
+        let source = Line::Source { tokens: 9, capacity: 8 };
+        for line in [shortage, index, source] {
+            assert_eq!(line.check(&given(100, 100)), Ok(()));
+            let error = line.check(&given(100, 200)).unwrap_err().to_string();
+            assert!(error.starts_with("prefix: must be at most 100, since"), "{error}");
+            assert!(error.ends_with(", got 200"), "{error}");
+        }
+        assert_eq!(Line::Source { tokens: -4, capacity: 0 }.check(&given(100, 104)), Ok(()));
+        // H06, P = 4: a hit of 9 tokens padded to 12, which no V of 8 divides.
+        let padded = Line::Misaligned { virtual_page: 8, prefix: 12 };
+        assert_eq!(padded.check(&given(9, 12)), Ok(()));
+        let error = padded.check(&given(4, 12)).unwrap_err().to_string();
+        assert!(error.starts_with("prefix: must be at most 7, since"), "{error}");
+    }
+
+    /// P = 4, N = 2, V = 8: rank 1 has tokens 1, 3, 5 and 7 of page 0.
+    #[test]
+    fn a_piece_that_begins_behind_the_page_in_question_is_refused() {
+        let given = Given { page_size: Some(4), ranks: Some(2), ..Given::default() };
+        let check =
+            |offset| Line::Shortage { required: 1, provided: 0, offset, rank: 1 }.check(&given);
+        assert_eq!(check(1), Ok(()));
+        let error = check(2).unwrap_err().to_string();
+        let why = "off * P = 8 tokens went before, and the last token of rank 1 in page 0 is the one \
+                   7 after S";
+        assert_eq!(error, format!("no call gives this line: {why}"));
     }
 
     #[test]

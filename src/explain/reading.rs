@@ -5,7 +5,7 @@
 
 use serde::Serialize;
 
-use super::line::{Given, Line, ceil};
+use super::line::{Given, Line, ceil, own_last};
 
 /// A line in words.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
@@ -135,23 +135,21 @@ fn shortage(required: i64, provided: i64, (offset, rank): (i64, i64), given: &Gi
     let virtual_page = page * ranks;
     // The rank owns every N-th token. Its last one lies in page `required - 1`, so the piece ends
     // behind the page's first token of this rank, and not behind the next page's.
-    let (least, most) = ((required - 1) * virtual_page + rank + 1, required * virtual_page + rank);
     let sent = offset * page;
-    let (from, to) = ((least - sent).max(1), most - sent);
-    reading.tokens.push(match to {
-        1.. => format!(
-            "off * P = {sent} tokens went before. The piece ends from {least} to {most} tokens after S: \
-             n is {from} to {to}."
-        ),
-        _ => format!(
-            "None: off * P = {sent} tokens went before, and the piece ends at most {most} tokens after S."
-        ),
-    });
-    let first = provided * virtual_page + rank;
+    // The rank's first token at or after `token`.
+    let own = |token: i64| token + (rank - token).rem_euclid(ranks);
+    let least = own(((required - 1) * virtual_page).max(sent)) + 1;
+    let most = own_last(required, rank, page, ranks) + ranks;
     reading.tokens.push(format!(
-        "The rank's first token without a page is the one {} after S, position {} (S = {}).",
-        first.max(sent),
-        given.prefix() + first.max(sent),
+        "off * P = {sent} tokens went before. The piece ends from {least} to {most} tokens after S: \
+         n is {} to {}.",
+        least - sent,
+        most - sent
+    ));
+    let first = own((provided * virtual_page).max(sent));
+    reading.tokens.push(format!(
+        "The rank's first token without a page is the one {first} after S, position {} (S = {}).",
+        given.prefix() + first,
         given.prefix()
     ));
     let all = match most > required * virtual_page {
@@ -259,6 +257,10 @@ mod tests {
             (2, 3, 2, 5, 4, 0),
             (4, 4, 3, 2, 5, 4),
             (1, 2, 1, 3, 3, 2),
+            // Pieces that begin inside the page.
+            (4, 2, 1, 1, 1, 0),
+            (2, 3, 0, 1, 1, 0),
+            (2, 3, 2, 2, 1, 0),
         ] {
             let given = Given { page_size: Some(page), ranks: Some(ranks), ..Given::default() };
             let line = Line::Shortage {

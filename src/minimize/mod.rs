@@ -45,7 +45,9 @@ pub struct Minimized {
     pub before: Size,
     /// The result's size, never larger.
     pub after: Size,
-    /// Runs used.
+    /// Other scenarios that were run.
+    pub tried: u64,
+    /// Runs used: one of each, and a second of each that showed the finding.
     pub runs: u64,
     /// Whether no pass has anything left to try; if not, the runs were used up before.
     pub is_fixed_point: bool,
@@ -89,8 +91,8 @@ pub fn minimize(
     descend(&mut search);
     while detour(&mut search) {}
     let is_fixed_point = !search.is_used_up();
-    let (after, runs) = (search.size(), search.runs());
-    Ok(Minimized { scenario: naming::named(search), before, after, runs, is_fixed_point })
+    let (after, tried, runs) = (search.size(), search.tried(), search.runs());
+    Ok(Minimized { scenario: naming::named(search), before, after, tried, runs, is_fixed_point })
 }
 
 /// Lets passes take turns until a whole round changes nothing.

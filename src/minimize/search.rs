@@ -16,6 +16,8 @@ pub(super) struct Search {
     size: Size,
     run: Run,
     goal: BTreeSet<Code>,
+    /// Candidates that were run; those that showed the goal were run once more.
+    tried: u64,
     runs: u64,
     runs_max: u64,
 }
@@ -28,8 +30,8 @@ impl Search {
         runs_max: u64,
     ) -> Result<Search, MinimizeError> {
         let run = run(&scenario)?;
-        let (size, runs) = (Size::of(&scenario), 0);
-        let search = Search { best: scenario, size, run, goal, runs, runs_max };
+        let (size, tried, runs) = (Size::of(&scenario), 0, 0);
+        let search = Search { best: scenario, size, run, goal, tried, runs, runs_max };
         if !search.shows(&search.run) || run_again_differs(&search.best, &search.run) {
             return Err(MinimizeError::NotDeterministic);
         }
@@ -66,6 +68,11 @@ impl Search {
         &self.goal
     }
 
+    /// Candidates that were run.
+    pub(super) fn tried(&self) -> u64 {
+        self.tried
+    }
+
     /// Runs made.
     pub(super) fn runs(&self) -> u64 {
         self.runs
@@ -96,12 +103,13 @@ impl Search {
         }
         let run = self.try_run(&start)?;
         let (size, goal) = (Size::of(&start), self.goal.clone());
-        Some(Search { best: start, size, run, goal, runs: self.runs, runs_max: self.runs_max })
+        let Search { tried, runs, runs_max, .. } = *self;
+        Some(Search { best: start, size, run, goal, tried, runs, runs_max })
     }
 
     /// Takes what a fork has found if it is smaller.
     pub(super) fn join(&mut self, fork: Search) -> bool {
-        self.runs = fork.runs;
+        (self.tried, self.runs) = (fork.tried, fork.runs);
         let is_smaller = fork.size < self.size;
         if is_smaller {
             *self = fork;
@@ -111,6 +119,7 @@ impl Search {
 
     /// The run of `candidate`, if it is valid, shows the goal and does so twice.
     fn try_run(&mut self, candidate: &Scenario) -> Option<Run> {
+        self.tried += 1;
         self.runs += 1;
         let run = run(candidate).ok().filter(|run| self.shows(run))?;
         self.runs += 1;

@@ -22,6 +22,8 @@ pub const SIGNIFICANT: f64 = 0.05;
 pub struct News {
     /// Cells in both.
     pub both: usize,
+    /// Those of them that have runs in both.
+    pub compared: usize,
     /// Cells in the new one only.
     pub only_new: usize,
     /// Cells in the old one only.
@@ -93,6 +95,10 @@ pub fn compare(new: &Table, old: &Table) -> News {
     };
     News {
         both: pairs.len(),
+        compared: pairs
+            .iter()
+            .filter(|&&(cell, before)| ran(new, cell) && ran(old, before))
+            .count(),
         only_new: new.cells.len() - pairs.len(),
         only_old: old.cells.len() - pairs.len(),
         tests,
@@ -106,6 +112,10 @@ impl News {
     pub fn changed(&self) -> &[Test] {
         &self.tests[..self.tests.partition_point(|test| test.corrected < SIGNIFICANT)]
     }
+}
+
+fn ran(table: &Table, cell: CellId) -> bool {
+    table.cell(cell).runs > 0
 }
 
 fn seen(code: Code, pairs: &[(CellId, CellId)], new: &Table, old: &Table) -> Seen {
@@ -156,6 +166,7 @@ mod tests {
         let new = Table { plan: &plan, cells: later };
         let news = compare(&new, &old);
         assert_eq!((news.both, news.only_new, news.only_old), (8, 0, 0));
+        assert_eq!(news.compared, old.cells.iter().filter(|cell| cell.runs > 0).count());
         // Two classes at two cells; nothing was found at the others.
         assert_eq!(news.tests.len(), 4);
         let changed: Vec<_> = news.changed().iter().map(|test| (test.cell, test.class)).collect();

@@ -125,6 +125,14 @@ impl State {
 }
 
 impl Table<'_> {
+    /// Runs that are not done yet, and how many there are in all.
+    pub fn left(&self) -> (u64, u64) {
+        let sum = |count: fn(&CellSummary) -> u64| self.cells.iter().map(count).sum::<u64>();
+        let impossible = sum(|cell| u64::from(cell.impossible.is_some()));
+        let due = (self.plan.cells() - impossible) * self.plan.seeds.count;
+        (due.saturating_sub(sum(|cell| cell.runs + cell.errors)), due)
+    }
+
     /// The codes found anywhere: defects first, each kind in the order of declaration.
     pub fn codes(&self) -> Vec<Code> {
         let mut codes: Vec<Code> = crate::finding::Named::ALL

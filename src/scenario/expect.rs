@@ -21,7 +21,12 @@ pub enum Unmet {
     /// A code path that was not reached.
     Mark(Mark),
     /// A scenario that was not refused for this field.
-    Valid(String),
+    Refused {
+        /// The field.
+        field: String,
+        /// Why it was refused instead; nothing where it can be run.
+        instead: Option<Invalid>,
+    },
 }
 
 impl fmt::Display for Unmet {
@@ -33,7 +38,12 @@ impl fmt::Display for Unmet {
             Unmet::Mark(mark) => {
                 write!(f, "mark {}: expected to be reached, was not", mark.name())
             }
-            Unmet::Valid(field) => write!(f, "{field}: expected to be refused, was not"),
+            Unmet::Refused { field, instead: None } => {
+                write!(f, "{field}: expected to be refused, was not")
+            }
+            Unmet::Refused { field, instead: Some(invalid) } => {
+                write!(f, "{field}: expected to be refused, another field was: {invalid}")
+            }
         }
     }
 }
@@ -57,14 +67,12 @@ impl fmt::Display for Bound {
     }
 }
 
-/// Whether a scenario that must be refused for `field` is not, by its `verdict`. One that is refused
-/// for another field is an error, as it would be without an expectation.
-pub fn not_refused(field: &str, verdict: Result<(), Invalid>) -> Result<Option<Unmet>, Invalid> {
-    match verdict {
-        Ok(()) => Ok(Some(Unmet::Valid(field.to_owned()))),
-        Err(invalid) if invalid.path == field => Ok(None),
-        Err(invalid) => Err(invalid),
-    }
+/// Whether a scenario that must be refused for `field` is not, by its `verdict`: it can be run, or
+/// another field is the first that is out of its bounds.
+pub fn not_refused(field: &str, verdict: Result<(), Invalid>) -> Option<Unmet> {
+    let instead = verdict.err();
+    let is_refused = instead.as_ref().is_some_and(|invalid| invalid.path == field);
+    (!is_refused).then(|| Unmet::Refused { field: field.to_owned(), instead })
 }
 
 /// What of `expect` does not hold for `run`: codes first, then marks, each in order of declaration.
@@ -146,9 +154,11 @@ mod tests {
         let refused = |path: &str| {
             Err(Invalid { path: path.to_owned(), problem: "must be 1, got 2".to_owned() })
         };
-        assert_eq!(not_refused("a.b", refused("a.b")), Ok(None));
-        assert_eq!(not_refused("a.b", refused("a.c")).unwrap_err().path, "a.c");
-        let valid = not_refused("a.b", Ok(())).unwrap().unwrap();
+        assert_eq!(not_refused("a.b", refused("a.b")), None);
+        let other = not_refused("a.b", refused("a.c")).unwrap();
+        let both = "a.b: expected to be refused, another field was: a.c: must be 1, got 2";
+        assert_eq!(other.to_string(), both);
+        let valid = not_refused("a.b", Ok(())).unwrap();
         assert_eq!(valid.to_string(), "a.b: expected to be refused, was not");
     }
 

@@ -408,6 +408,16 @@ pub enum Fault {
 }
 
 impl Fault {
+    /// Its kind, as files spell it.
+    pub fn kind(&self) -> &'static str {
+        match self {
+            Fault::Abort { .. } => "abort",
+            Fault::Lose { .. } => "lose",
+            Fault::Double { .. } => "double",
+            Fault::Flush { .. } => "flush",
+        }
+    }
+
     /// The request that it is about, if about one.
     pub fn request_mut(&mut self) -> Option<&mut RequestId> {
         match self {

@@ -15,11 +15,12 @@ use super::{
     Scenario, Synthetic, TraceConfig, VERSION, WorkloadConfig,
 };
 use crate::behaviour::{ChunkCut, PlannerRevision, SendSplit};
-use crate::finding::Side;
+use crate::finding::{Named, Side};
 use crate::layout::Layout;
 use crate::limits;
 use crate::prompt::ContentId;
 use crate::units::Tick;
+use crate::wording;
 
 /// The names that a registry knows.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -64,9 +65,10 @@ pub fn validate(scenario: &Scenario, known: &KnownPolicies) -> Result<(), Invali
         return Err(invalid("title", "one line", "several"));
     }
     let layout = layout(scenario)?;
+    within("prefill.workers", scenario.prefill.workers, &limits::WORKERS)?;
+    within("decode.workers", scenario.decode.workers, &limits::WORKERS)?;
     prefill(scenario, &scenario.prefill, known, &layout)?;
     decode(scenario, &scenario.decode, known, &layout)?;
-    memory(scenario)?;
     link(scenario, &scenario.link, &layout)?;
     pairing(&scenario.pairing, &layout)?;
     let requests = match &scenario.workload {
@@ -91,22 +93,23 @@ fn prefill(
     known: &KnownPolicies,
     layout: &Layout,
 ) -> Result<(), Invalid> {
-    within("prefill.workers", config.workers, &limits::WORKERS)?;
-    pool("prefill.pages", config.pages, layout.page().get())?;
+    pool(scenario, Side::Prefill, layout.page().get())?;
     one_of("prefill.cache", &config.cache, &known.caches)?;
     eviction("prefill.eviction", &config.eviction, &config.cache, known)?;
     one_of("prefill.free_order", &config.free_order, &known.free_orders)?;
     one_of("prefill.admission", &config.admission, &known.admissions)?;
     // A budget below the alignment it is cut to would never let a token through.
-    let least = match scenario.behaviours().chunk_cut {
-        ChunkCut::PageBoundary => layout.page().get(),
-        ChunkCut::ExactBudget => *limits::CHUNK_TOKENS.start(),
-    };
-    let chunks = least..=*limits::CHUNK_TOKENS.end();
-    within("prefill.chunk_tokens", config.chunk_tokens, &chunks)?;
+    let (path, tokens) = ("prefill.chunk_tokens", config.chunk_tokens);
+    match scenario.behaviours().chunk_cut {
+        ChunkCut::PageBoundary => {
+            let chunks = layout.page().get()..=*limits::CHUNK_TOKENS.end();
+            within_by(path, tokens, &chunks, "layout.page_size")?;
+        }
+        ChunkCut::ExactBudget => within(path, tokens, &limits::CHUNK_TOKENS)?,
+    }
     ticks("prefill.step_ticks", config.step_ticks)?;
     let a_token = limits::TICKS_MAX / u64::from(config.chunk_tokens);
-    within("prefill.token_ticks", config.token_ticks, &(0..=a_token))
+    within_by("prefill.token_ticks", config.token_ticks, &(0..=a_token), "prefill.chunk_tokens")
 }
 
 fn decode(
@@ -115,9 +118,9 @@ fn decode(
     known: &KnownPolicies,
     layout: &Layout,
 ) -> Result<(), Invalid> {
-    within("decode.workers", config.workers, &limits::WORKERS)?;
-    pool("decode.pages", config.pages, layout.virtual_page().get())?;
-    within("decode.leftover_rows", config.leftover_rows, &(0..=layout.page().get() - 1))?;
+    pool(scenario, Side::Decode, layout.virtual_page().get())?;
+    let rows = 0..=layout.page().get() - 1;
+    within_by("decode.leftover_rows", config.leftover_rows, &rows, "layout.page_size")?;
     if config.draft && scenario.behaviours().planner == PlannerRevision::Checked {
         let wanted = "false, since the checked planner lays out no draft rows";
         return Err(invalid("decode.draft", wanted, "true"));
@@ -145,24 +148,25 @@ fn link(scenario: &Scenario, config: &LinkConfig, layout: &Layout) -> Result<(),
     within("link.token_bytes", config.token_bytes, &limits::TOKEN_BYTES)?;
     ticks("link.message_ticks", config.message_ticks)?;
     ticks("link.delay_ticks", config.delay_ticks)?;
-    within("link.pack_tokens", config.pack_tokens, &(1..=u32::MAX))?;
-    let page = layout.page().get();
+    let (page, tokens) = (layout.page().get(), config.pack_tokens);
     match scenario.behaviours().send_split {
-        SendSplit::Yes if !config.pack_tokens.is_multiple_of(page) => Err(invalid(
+        SendSplit::Yes if tokens == 0 || !tokens.is_multiple_of(page) => Err(invalid(
             "link.pack_tokens",
-            format!("a multiple of the page size {page} where sends are split"),
-            config.pack_tokens,
+            format!("a multiple of the page size {page} from {page} on, where sends are split"),
+            tokens,
         )),
-        SendSplit::Yes | SendSplit::No => Ok(()),
+        SendSplit::Yes => Ok(()),
+        SendSplit::No => within("link.pack_tokens", tokens, &(1..=u32::MAX)),
     }
 }
 
 fn pairing(config: &PairingConfig, layout: &Layout) -> Result<(), Invalid> {
     within("pairing.prefill_ranks", config.prefill_ranks, &limits::RANKS)?;
     let prefill_ranks = 0..=config.prefill_ranks - 1;
-    within("pairing.prefill_rank", config.prefill_rank, &prefill_ranks)?;
+    let ranks = "pairing.prefill_ranks";
+    within_by("pairing.prefill_rank", config.prefill_rank, &prefill_ranks, ranks)?;
     let decode_ranks = 0..=layout.ranks() - 1;
-    within("pairing.decode_rank", config.decode_rank, &decode_ranks)?;
+    within_by("pairing.decode_rank", config.decode_rank, &decode_ranks, "layout.ranks")?;
     if let Some(page_size) = config.prefill_page_size {
         within("pairing.prefill_page_size", page_size, &limits::PAGE_SIZE)?;
     }
@@ -222,14 +226,18 @@ fn synthetic(config: &Synthetic) -> Result<Option<usize>, Invalid> {
     arrivals(config.arrivals, u64::from(config.requests))?;
     // A prompt may be its shared prefix and nothing else.
     let prompt_min = if config.prefix_groups > 0 { 0 } else { 1 };
-    let prompt = prompt_min..=*limits::PROMPT_TOKENS.end();
-    let prompt = lengths("workload.synthetic.prompt", &config.prompt, &prompt)?;
+    let most = *limits::PROMPT_TOKENS.end();
+    // A shared prefix has a token at least, which leaves the prompt one fewer.
+    let prompt_max = if config.prefix_groups > 0 { most - 1 } else { most };
+    let prompt = lengths("workload.synthetic.prompt", &config.prompt, &(prompt_min..=prompt_max))?;
     let output = lengths("workload.synthetic.output", &config.output, &limits::OUTPUT_TOKENS)?;
     let groups = 0..=config.requests;
-    within("workload.synthetic.prefix_groups", config.prefix_groups, &groups)?;
+    let requests = "workload.synthetic.requests";
+    within_by("workload.synthetic.prefix_groups", config.prefix_groups, &groups, requests)?;
     let prefix = match &config.prefix {
         Some(prefix) if config.prefix_groups > 0 => {
-            lengths("workload.synthetic.prefix", prefix, &limits::PROMPT_TOKENS)?
+            // What the prompt leaves of the longest.
+            lengths("workload.synthetic.prefix", prefix, &(1..=most - prompt))?
         }
         Some(_) => {
             let wanted = "at least 1 where a prefix is given";
@@ -241,14 +249,14 @@ fn synthetic(config: &Synthetic) -> Result<Option<usize>, Invalid> {
         }
         None => 0,
     };
-    let turns = 1..=limits::PROMPT_RUNS_MAX / 2 - 1;
-    within("workload.synthetic.turns", config.turns as usize, &turns)?;
-    let turns = u64::from(config.turns);
     // Each turn of a conversation repeats the runs of all turns before it.
-    let runs_max = limits::WORKLOAD_RUNS_MAX / u64::from(config.requests);
-    within("workload.synthetic.turns", turns, &(1..=runs_max.max(1)))?;
-    let longest = u64::from(prefix) + turns * u64::from(prompt) + (turns - 1) * u64::from(output);
-    prompt_tokens("workload.synthetic.turns", longest)?;
+    let by_runs = limits::PROMPT_RUNS_MAX as u64 / 2 - 1;
+    let by_requests = (limits::WORKLOAD_RUNS_MAX / u64::from(config.requests)).max(1);
+    // The last turn's prompt is the prefix, every turn's prompt, and every other turn's output.
+    let by_tokens = u64::from(most - prefix + output) / u64::from(prompt + output);
+    let turns = by_runs.min(by_requests).min(by_tokens);
+    let fields = "the requests and lengths beside it";
+    within_by("workload.synthetic.turns", config.turns.into(), &(1..=turns), fields)?;
     Ok(Some(count))
 }
 
@@ -323,7 +331,7 @@ pub(crate) fn faults(scenario: &Scenario, requests: Option<usize>) -> Result<(),
                 ticks(format_args!("{path}.after"), after.0)?;
             }
             Fault::Lose { request, message } | Fault::Double { request, message } => {
-                let kind = if matches!(fault, Fault::Lose { .. }) { "lose" } else { "double" };
+                let kind = fault.kind();
                 let path = format_args!("faults.{index}.{kind}");
                 within(format_args!("{path}.request"), request.index(), &(0..=last))?;
                 within(format_args!("{path}.message"), *message, &limits::MESSAGE)?;
@@ -334,11 +342,11 @@ pub(crate) fn faults(scenario: &Scenario, requests: Option<usize>) -> Result<(),
             }
             Fault::Flush { side, server, at } => {
                 let path = format_args!("faults.{index}.flush");
-                let servers = match side {
-                    Side::Prefill => scenario.prefill.workers,
-                    Side::Decode => scenario.decode.workers,
+                let (servers, by) = match side {
+                    Side::Prefill => (scenario.prefill.workers, "prefill.workers"),
+                    Side::Decode => (scenario.decode.workers, "decode.workers"),
                 };
-                within(format_args!("{path}.server"), *server, &(0..=servers - 1))?;
+                within_by(format_args!("{path}.server"), *server, &(0..=servers - 1), by)?;
                 ticks(format_args!("{path}.at"), at.0)?;
             }
         }
@@ -346,30 +354,41 @@ pub(crate) fn faults(scenario: &Scenario, requests: Option<usize>) -> Result<(),
     Ok(())
 }
 
-/// Pages of a pool, each of `page` tokens.
-fn pool(path: &str, pages: u32, page: u32) -> Result<(), Invalid> {
-    let by_tokens = u32::try_from(limits::POOL_TOKENS_MAX / u64::from(page)).unwrap_or(u32::MAX);
-    let most = by_tokens.min(*limits::POOL_PAGES.end());
-    within(path, pages, &(*limits::POOL_PAGES.start()..=most))
-}
-
-/// All pools together must be something that can be simulated.
-fn memory(scenario: &Scenario) -> Result<(), Invalid> {
+/// Pages of a side's pools, each of `page` tokens: what rows can be numbered, and what all pools
+/// together can be simulated with.
+fn pool(scenario: &Scenario, side: Side, page: u32) -> Result<(), Invalid> {
     let (prefill, decode) = (&scenario.prefill, &scenario.decode);
-    let prefill_pages = u64::from(prefill.workers) * u64::from(prefill.pages);
-    let decode_pages = u64::from(decode.workers) * u64::from(decode.pages);
     // Every rank has as many pages of draft KV.
     let pools = if decode.draft { 2 } else { 1 };
-    let pages = prefill_pages + decode_pages * u64::from(scenario.layout.ranks) * pools;
-    if pages > limits::MEMORY_PAGES_MAX {
-        let wanted = format!(
-            "small enough that prefill.workers · prefill.pages + decode.workers · decode.pages · \
-             layout.ranks is at most {}",
-            limits::MEMORY_PAGES_MAX
-        );
-        return Err(invalid("decode.pages", wanted, pages));
+    let a_prefill_page = u64::from(prefill.workers);
+    let a_decode_page = u64::from(decode.workers) * u64::from(scenario.layout.ranks) * pools;
+    let (pages, own, beside, least_beside) = match side {
+        Side::Prefill => {
+            let beside = a_decode_page * u64::from(decode.pages);
+            (prefill.pages, a_prefill_page, beside, a_decode_page)
+        }
+        Side::Decode => {
+            let beside = a_prefill_page * u64::from(prefill.pages);
+            (decode.pages, a_decode_page, beside, a_prefill_page)
+        }
+    };
+    let all = limits::MEMORY_PAGES_MAX;
+    // A pool that leaves no page for the other is the one at fault, so it counts as the smallest.
+    let left = all.checked_sub(beside).filter(|&left| left >= own).unwrap_or(all - least_beside);
+    let by_memory = left / own;
+    let by_tokens = limits::POOL_TOKENS_MAX / u64::from(page);
+    let largest = u64::from(*limits::POOL_PAGES.end());
+    let most = largest.min(by_tokens).min(by_memory);
+    let (path, pages) = (format!("{}.pages", side.name()), u64::from(pages));
+    let range = 1..=most;
+    if most == largest {
+        within(&path, pages, &range)
+    } else if most == by_tokens {
+        within_by(&path, pages, &range, "layout")
+    } else {
+        let sum = "prefill.workers · prefill.pages + decode.workers · decode.pages · layout.ranks";
+        within_by(&path, pages, &range, &format!("{sum}, at most {all}"))
     }
-    Ok(())
 }
 
 fn prompt_tokens(path: impl Display, tokens: u64) -> Result<(), Invalid> {
@@ -399,6 +418,23 @@ where
     Err(invalid(path, wanted, value))
 }
 
+/// Whether a value is in a range that is narrowed `by` other fields, which the message names.
+fn within_by<T>(
+    path: impl Display,
+    value: T,
+    allowed: &RangeInclusive<T>,
+    by: &str,
+) -> Result<(), Invalid>
+where
+    T: PartialOrd + Display,
+{
+    if allowed.contains(&value) {
+        return Ok(());
+    }
+    let wanted = format!("{} to {} (by {by})", allowed.start(), allowed.end());
+    Err(invalid(path, wanted, value))
+}
+
 fn exactly<T: PartialEq + Display>(path: &str, value: T, only: T) -> Result<(), Invalid> {
     if value == only {
         return Ok(());
@@ -420,7 +456,8 @@ fn one_of(path: &str, name: &str, known: &BTreeSet<String>) -> Result<(), Invali
         return Ok(());
     }
     let names: Vec<&str> = known.iter().map(String::as_str).collect();
-    Err(invalid(path, format!("one of {}", names.join(", ")), format!("\"{name}\"")))
+    let wanted = wording::one_of(&names, "the registry knows none");
+    Err(invalid(path, wanted, format!("\"{name}\"")))
 }
 
 fn not_empty<T>(path: impl Display, list: &[T]) -> Result<(), Invalid> {

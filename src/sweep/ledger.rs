@@ -5,12 +5,13 @@
 //! dies. Contents do not depend on the order in which runs were done, but for `micros`.
 
 use std::collections::BTreeMap;
+use std::fs::OpenOptions;
 use std::hash::Hasher;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use rusqlite::types::{Type, Value, ValueRef};
-use rusqlite::{Connection, OpenFlags, Transaction, params, params_from_iter};
+use rusqlite::{Connection, ErrorCode, OpenFlags, Transaction, params, params_from_iter};
 use siphasher::sip::SipHasher13;
 
 use super::cell::{CellId, RunId};
@@ -46,6 +47,14 @@ pub enum LedgerError {
         path: PathBuf,
         /// What it said.
         source: rusqlite::Error,
+    },
+    /// The file cannot be opened.
+    #[error("{}: {source}", path.display())]
+    Open {
+        /// The ledger.
+        path: PathBuf,
+        /// What the system said.
+        source: std::io::Error,
     },
     /// Another process fills it.
     #[error("{}: the ledger is in use by another sweep", .0.display())]
@@ -91,6 +100,14 @@ pub enum LedgerError {
     /// The plan in it does not parse.
     #[error("the plan in the ledger: {0}")]
     Plan(#[from] PlanError),
+}
+
+impl LedgerError {
+    /// Whether there was no place left to write to.
+    pub fn is_full(&self) -> bool {
+        matches!(self, LedgerError::Sqlite { source, .. }
+            if source.sqlite_error_code() == Some(ErrorCode::DiskFull))
+    }
 }
 
 /// What one run left, and how long it took.
@@ -293,13 +310,25 @@ pub(super) fn signed(value: u64) -> i64 {
 }
 
 pub(super) fn sqlite(path: &Path, source: rusqlite::Error) -> LedgerError {
-    use rusqlite::ErrorCode::{DatabaseBusy, DatabaseLocked, NotADatabase};
     let path = path.to_owned();
     match source.sqlite_error_code() {
-        Some(NotADatabase) => LedgerError::NotALedger(path),
-        Some(DatabaseBusy | DatabaseLocked) => LedgerError::InUse(path),
+        Some(ErrorCode::NotADatabase) => LedgerError::NotALedger(path),
+        Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked) => LedgerError::InUse(path),
+        Some(ErrorCode::CannotOpen) => match why_unopened(&path) {
+            Some(source) => LedgerError::Open { path, source },
+            None => LedgerError::Sqlite { path, source },
+        },
         _ => LedgerError::Sqlite { path, source },
     }
+}
+
+/// What the system says of a file that SQLite cannot open, which says no more than that.
+fn why_unopened(path: &Path) -> Option<std::io::Error> {
+    if path.is_dir() {
+        return Some(std::io::ErrorKind::IsADirectory.into());
+    }
+    // The folder of a file that is not there is what is missing, where it was to be made.
+    OpenOptions::new().read(true).write(true).open(path).err()
 }
 
 fn other_version(path: &Path, found: String) -> LedgerError {
@@ -416,5 +445,21 @@ fn hash(hasher: &mut SipHasher13, value: ValueRef) {
             hasher.write_u64(bytes.len() as u64);
             hasher.write(bytes);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use rusqlite::ffi;
+
+    use super::*;
+
+    #[test]
+    fn only_a_ledger_without_place_left_is_full() {
+        let refused = |code| {
+            sqlite(Path::new("x"), rusqlite::Error::SqliteFailure(ffi::Error::new(code), None))
+        };
+        assert!(refused(ffi::SQLITE_FULL).is_full());
+        assert!(!refused(ffi::SQLITE_CORRUPT).is_full());
     }
 }

@@ -12,6 +12,7 @@ use serde::Deserialize;
 use toml::Value;
 
 use super::axis::{Axis, plain};
+use crate::wording;
 
 /// Conditions by axis, as the file spells them.
 pub(super) type Conditions = BTreeMap<String, Condition>;
@@ -67,7 +68,8 @@ impl Selection {
             let fail = |reason: String| (name.clone(), reason);
             let index = axes.iter().position(|axis| axis.name == *name).ok_or_else(|| {
                 let names: Vec<&str> = axes.iter().map(|axis| axis.name.as_str()).collect();
-                fail(format!("must be the name of an axis ({}), got \"{name}\"", names.join(", ")))
+                let wanted = wording::one_of(&names, "the plan has no axis");
+                fail(format!("must be {wanted}, got \"{name}\""))
             })?;
             allowed[index] = condition.points(&axes[index]).map_err(fail)?;
             texts.push(format!("{name} {}", condition.text()));

@@ -69,9 +69,25 @@ impl Shard {
             None => index("JOB_COMPLETION_INDEX")?,
             slurm => slurm,
         };
-        let Some((name, index)) = job else { return Ok(None) };
+        let Some((name, index)) = job else {
+            // Every machine that was meant to do a part would do the whole.
+            return given.map_or(Ok(None), |of| {
+                Err(format!(
+                    "{SHARDS_VARIABLE}: must go with SLURM_ARRAY_TASK_ID, JOB_COMPLETION_INDEX or \
+                     --shard, got {of} and none of them"
+                ))
+            });
+        };
         let (number, of) = match given {
-            Some(of) => (index.saturating_add(1), of),
+            Some(of) if index < of => (index + 1, of),
+            // What is wrong with none or too many is said below.
+            Some(of) if !limits::SHARDS.contains(&of) => (1, of),
+            Some(of) => {
+                return Err(format!(
+                    "{name}: must be in 0..={} where {SHARDS_VARIABLE} is {of}, got {index}",
+                    of - 1
+                ));
+            }
             None if name == "JOB_COMPLETION_INDEX" => {
                 return Err(format!(
                     "{SHARDS_VARIABLE}: must be given beside {name}, or --shard, got nothing"
@@ -84,8 +100,8 @@ impl Shard {
                 whole_array(index, min, max, read("SLURM_ARRAY_TASK_COUNT")?)?
             }
         };
-        let shard = Shard::new(number, of)
-            .map_err(|reason| format!("{name} = {index} ({SHARDS_VARIABLE}): {reason}"))?;
+        let of_which = if given.is_some() { SHARDS_VARIABLE } else { name };
+        let shard = Shard::new(number, of).map_err(|reason| format!("{of_which}: {reason}"))?;
         Ok(Some((shard, name)))
     }
 }
@@ -203,7 +219,8 @@ mod tests {
         // 0, 2: every second one.
         assert!(array("0", "0", "2", &[("SLURM_ARRAY_TASK_COUNT", "2")]).is_err());
         let beyond = array("4", "1", "4", &[("KVSEAM_SHARDS", "4")]).unwrap_err();
-        assert!(beyond.contains("must be in 1..=4, got 5"), "{beyond}");
+        let range = "SLURM_ARRAY_TASK_ID: must be in 0..=3 where KVSEAM_SHARDS is 4, got 4";
+        assert_eq!(beyond, range);
         assert!(array("x", "0", "3", &[]).unwrap_err().contains("must be a whole number"));
     }
 
@@ -212,6 +229,10 @@ mod tests {
         let index = ("JOB_COMPLETION_INDEX", "2");
         assert_eq!(of_job(&[index, ("KVSEAM_SHARDS", "4")]), Ok(Some((3, 4))));
         assert!(of_job(&[index]).unwrap_err().starts_with("KVSEAM_SHARDS: must be given"));
-        assert!(of_job(&[index, ("KVSEAM_SHARDS", "2")]).unwrap_err().contains("1..=2, got 3"));
+        assert!(of_job(&[index, ("KVSEAM_SHARDS", "2")]).unwrap_err().contains("in 0..=1"));
+        let none = of_job(&[index, ("KVSEAM_SHARDS", "0")]).unwrap_err();
+        assert_eq!(none, "KVSEAM_SHARDS: the number of shards must be in 1..=512, got 0");
+        let lonely = of_job(&[("KVSEAM_SHARDS", "4")]).unwrap_err();
+        assert!(lonely.starts_with("KVSEAM_SHARDS: must go with SLURM_ARRAY_TASK_ID"), "{lonely}");
     }
 }

@@ -26,12 +26,12 @@ pub(super) enum Event {
     DestinationKnown { request: RequestId, attempt: u32 },
     /// The next request of the workload arrives.
     Arrives,
-    /// A client gives up.
-    Aborts { request: RequestId },
+    /// A client gives up, by this fault of the scenario.
+    Aborts { request: RequestId, fault: usize },
     /// The time to wait for an aborted request's copies is over.
     ReleaseTimesOut { request: RequestId, attempt: u32 },
-    /// Somebody flushes the cache of this server.
-    Flushes { side: Side, server: usize },
+    /// Somebody flushes the cache of this server, by this fault of the scenario.
+    Flushes { side: Side, server: usize, fault: usize },
 }
 
 impl Event {

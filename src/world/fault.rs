@@ -16,11 +16,13 @@ use crate::units::{RequestId, Tick};
 
 /// The faults of a scenario, by what sets them off.
 pub(super) struct Faults {
-    /// How long after a moment of a request's life its client gives up.
-    aborts: BTreeMap<(RequestId, Moment), Vec<Tick>>,
-    /// What happens to a request's messages, by their number.
-    messages: BTreeMap<(RequestId, u32), MessageFault>,
-    flushes: Vec<(Tick, Side, usize)>,
+    /// How long after a moment of a request's life its client gives up, and by which fault.
+    aborts: BTreeMap<(RequestId, Moment), Vec<(Tick, usize)>>,
+    /// What happens to a request's messages, by their number, and by which fault.
+    messages: BTreeMap<(RequestId, u32), (MessageFault, usize)>,
+    flushes: Vec<(Tick, Side, usize, usize)>,
+    /// For every fault of the scenario, whether it has struck.
+    have_struck: Vec<bool>,
 }
 
 /// What can happen to the message that a part has landed.
@@ -32,25 +34,35 @@ enum MessageFault {
 
 impl Faults {
     pub(super) fn of(faults: &[Fault]) -> Faults {
-        let mut list =
-            Faults { aborts: BTreeMap::new(), messages: BTreeMap::new(), flushes: Vec::new() };
-        for fault in faults {
+        let mut list = Faults {
+            aborts: BTreeMap::new(),
+            messages: BTreeMap::new(),
+            flushes: Vec::new(),
+            have_struck: vec![false; faults.len()],
+        };
+        for (number, fault) in faults.iter().enumerate() {
             match *fault {
                 Fault::Abort { request, after, when } => {
-                    list.aborts.entry((request, when)).or_default().push(after);
+                    list.aborts.entry((request, when)).or_default().push((after, number));
                 }
                 Fault::Lose { request, message } => {
-                    list.messages.insert((request, message), MessageFault::Lost);
+                    list.messages.insert((request, message), (MessageFault::Lost, number));
                 }
                 Fault::Double { request, message } => {
-                    list.messages.insert((request, message), MessageFault::Doubled);
+                    list.messages.insert((request, message), (MessageFault::Doubled, number));
                 }
                 Fault::Flush { side, server, at } => {
-                    list.flushes.push((at, side, server as usize));
+                    list.flushes.push((at, side, server as usize, number));
                 }
             }
         }
         list
+    }
+
+    /// The numbers of those that have not struck.
+    pub(super) fn idle(&self) -> Vec<usize> {
+        let all = self.have_struck.iter().enumerate();
+        all.filter(|(_, has_struck)| !**has_struck).map(|(number, _)| number).collect()
     }
 }
 
@@ -61,21 +73,23 @@ impl World<'_> {
         for (request, moment) in aborts.copied().collect::<Vec<_>>() {
             self.moment(request, moment);
         }
-        for &(at, side, server) in &self.faults.flushes {
-            self.queue.plan(at, Event::Flushes { side, server });
+        for &(at, side, server, fault) in &self.faults.flushes {
+            self.queue.plan(at, Event::Flushes { side, server, fault });
         }
     }
 
     /// `request` has reached `moment`: its aborts that count from there are planned.
     pub(super) fn moment(&mut self, request: RequestId, moment: Moment) {
-        for &after in self.faults.aborts.get(&(request, moment)).into_iter().flatten() {
-            self.queue.plan(self.log.now + after, Event::Aborts { request });
+        for &(after, fault) in self.faults.aborts.get(&(request, moment)).into_iter().flatten() {
+            self.queue.plan(self.log.now + after, Event::Aborts { request, fault });
         }
     }
 
     /// A client gives up, in whatever state its request is.
-    pub(super) fn abort(&mut self, request: RequestId) {
+    pub(super) fn abort(&mut self, request: RequestId, fault: usize) {
         let Some(live) = self.live[request.index()].as_mut() else { return };
+        // Nobody gives up twice, or what has ended.
+        self.faults.have_struck[fault] |= !live.gave_up && live.place != Place::Ended;
         live.gave_up = true;
         let decode = live.decode;
         match live.place {
@@ -152,15 +166,18 @@ impl World<'_> {
         let number = live.messages;
         live.messages += 1;
         let again = self.log.now + Tick(self.scenario.link.message_ticks);
-        match self.faults.messages.get(&(part.request, number)) {
-            None => self.told_of_part(part, Told::PartLanded),
-            Some(MessageFault::Lost) => {
+        let Some(&(what, fault)) = self.faults.messages.get(&(part.request, number)) else {
+            return self.told_of_part(part, Told::PartLanded);
+        };
+        self.faults.have_struck[fault] = true;
+        match what {
+            MessageFault::Lost => {
                 self.log.mark(Mark::MessageLost);
                 if self.switches.lost_message == LostMessage::Fails {
                     self.queue.plan(again, Event::MessageIsMissed { part });
                 }
             }
-            Some(MessageFault::Doubled) => {
+            MessageFault::Doubled => {
                 self.log.mark(Mark::MessageDoubled);
                 self.told_of_part(part, Told::PartLanded);
                 self.queue.plan(again, Event::MessageComesAgain { part });
@@ -180,7 +197,8 @@ impl World<'_> {
     }
 
     /// Somebody flushes a server's cache.
-    pub(super) fn flush(&mut self, side: Side, server: usize) {
+    pub(super) fn flush(&mut self, side: Side, server: usize, fault: usize) {
+        self.faults.have_struck[fault] = true;
         let store = match side {
             Side::Prefill => &self.prefills[server].store,
             Side::Decode => &self.decodes[server].store,

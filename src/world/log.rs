@@ -168,6 +168,7 @@ impl<'a> Log<'a> {
             metrics: self.metrics,
             decode_hit_lengths: self.decode_hit_lengths,
             free_runs: self.free_runs,
+            faults_idle: Vec::new(),
             ended: self.now,
             digest: self.digest.finish(),
         }

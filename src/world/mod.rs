@@ -265,13 +265,13 @@ impl<'a> World<'a> {
                     self.queue.plan(next.at, Event::Arrives);
                 }
             }
-            Event::Aborts { request } => self.abort(request),
+            Event::Aborts { request, fault } => self.abort(request, fault),
             Event::ReleaseTimesOut { request, attempt } => {
                 if self.live(request).attempt == attempt {
                     self.hand(request, Told::TimedOut);
                 }
             }
-            Event::Flushes { side, server } => self.flush(side, server),
+            Event::Flushes { side, server, fault } => self.flush(side, server, fault),
         }
         self.pump();
         true
@@ -297,7 +297,8 @@ impl<'a> World<'a> {
         let stores = self.prefills.iter().map(|prefill| &prefill.store);
         let stores = stores.chain(self.decodes.iter().map(|decode| &decode.store));
         let remains: Vec<_> = stores.map(Store::remains).collect();
-        self.log.close(&remains, self.cut_short)
+        let faults_idle = self.faults.idle();
+        Run { faults_idle, ..self.log.close(&remains, self.cut_short) }
     }
 
     /// Lets every server whose situation has changed look for work.

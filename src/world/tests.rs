@@ -195,3 +195,33 @@ fn an_empty_pool_is_one_free_run() {
     assert_eq!(lengths(Side::Prefill), [(FreeRun::ThirtyTwo, 2 * 60)]);
     assert_eq!(lengths(Side::Decode), [(FreeRun::Eight, 3 * 14)]);
 }
+
+/// One request of one piece for two ranks: two messages, 0 and 1.
+#[test]
+fn a_fault_whose_moment_never_comes_is_named() {
+    let text = r#"
+version = 1
+title = "sound: faults"
+layout = { page_size = 4, ranks = 2 }
+prefill = { pages = 60 }
+decode = { pages = 14, reserved_tokens = 0 }
+workload.requests = [
+    { prompt = [{ content = 1, len = 7 }], output = 2 },
+    { prompt = [{ content = 2, len = 7 }], output = 2, at = 9_000_000 },
+]
+faults = [
+    { double = { request = 0, message = 1 } },
+    { double = { request = 0, message = 7 } },
+    { lose = { request = 0, message = 2 } },
+    { abort = { request = 1, when = "retracted" } },
+    { abort = { request = 1, when = "arrived" } },
+    { abort = { request = 1, when = "arrived" } },
+    { abort = { request = 0, when = "running", after = 8_000_000 } },
+    { flush = { side = "decode", at = 20_000_000 } },
+]
+"#;
+    let run = run(&scenario(text), Path::new(".")).unwrap();
+    // The second abort finds a request that has given up, the fourth one that has ended.
+    assert_eq!(run.faults_idle, [1, 2, 3, 5, 6]);
+    assert_eq!(run.marks.get(Mark::MessageDoubled), 1);
+}

@@ -49,13 +49,22 @@ pub enum ReportError {
         source: std::io::Error,
     },
     /// The plan has no such axis.
-    #[error("axis: must be one of {known}, got \"{name}\"")]
+    #[error("axis: must be {wanted}, got \"{name}\"")]
     UnknownAxis {
         /// The name asked for.
         name: String,
-        /// The names that there are.
-        known: String,
+        /// What it must be: one of the names that are left, if any is.
+        wanted: String,
     },
+}
+
+/// A report that was written.
+#[derive(Clone, Debug)]
+pub struct Written {
+    /// Its page.
+    pub page: PathBuf,
+    /// What it says of the comparison with an earlier ledger, in sentences; none without one.
+    pub news: Vec<String>,
 }
 
 /// What a report shall show.
@@ -70,8 +79,8 @@ pub struct Options {
 
 /// Writes `index.html` and every chart as SVG, PNG and CSV into the folder `out`, which is made if
 /// need be. Several ledgers have a part each, in the order given; nothing is added up over ledgers.
-/// Files of a former report there that this one has not are removed. Answers the page's path.
-pub fn write(ledgers: &[Ledger], options: &Options, out: &Path) -> Result<PathBuf, ReportError> {
+/// Files of a former report there that this one has not are removed.
+pub fn write(ledgers: &[Ledger], options: &Options, out: &Path) -> Result<Written, ReportError> {
     let fail = |path: &Path, source| ReportError::Write { path: path.to_owned(), source };
     std::fs::create_dir_all(out).map_err(|source| fail(out, source))?;
     let titles: Vec<&str> = ledgers.iter().map(|ledger| ledger.plan.title.as_str()).collect();
@@ -80,7 +89,7 @@ pub fn write(ledgers: &[Ledger], options: &Options, out: &Path) -> Result<PathBu
         [title] => (*title).to_owned(),
         several => format!("{} sweeps", several.len()),
     };
-    let (mut answers, mut parts) = (String::new(), String::new());
+    let (mut answers, mut parts, mut news) = (String::new(), String::new(), Vec::new());
     for (ledger, slug) in ledgers.iter().zip(slugs(titles.iter().copied())) {
         let prefix = if ledgers.len() == 1 { String::new() } else { format!("{slug}-") };
         let part = Part::of(ledger, options, prefix.clone(), out)?;
@@ -91,7 +100,9 @@ pub fn write(ledgers: &[Ledger], options: &Options, out: &Path) -> Result<PathBu
             escape(&ledger.path().display().to_string()),
             prose(&part.answer())
         );
-        parts += &part.all(options)?;
+        let (html, told) = part.all(options)?;
+        parts += &html;
+        news.extend(told);
     }
     if ledgers.len() > 1 {
         body += &format!("<h1>{}</h1>\n<ol>\n{answers}</ol>\n", escape(&title));
@@ -104,7 +115,7 @@ pub fn write(ledgers: &[Ledger], options: &Options, out: &Path) -> Result<PathBu
     std::fs::write(&path, &html).map_err(|source| fail(&path, source))?;
     let stale = &former::files(&before) - &former::files(&html);
     former::remove(out, &stale).map_err(|source| fail(out, source))?;
-    Ok(path)
+    Ok(Written { page: path, news })
 }
 
 /// "3.4 % (2.1 to 5.5 %)", or that it was not reached.

@@ -17,15 +17,23 @@ const CHANGES_SHOWN: usize = 100;
 
 impl Part<'_> {
     /// Cells whose frequency changed beyond chance, codes that appeared, and codes that are gone.
-    pub(super) fn news(&mut self, old: &Ledger) -> Result<(), ReportError> {
+    /// Answers what is to be said of the comparison in sentences.
+    pub(super) fn news(&mut self, old: &Ledger) -> Result<Vec<String>, ReportError> {
         let before = Table { plan: &old.plan, cells: old.summaries()? };
         let news = compare(&self.table, &before);
+        let told: Vec<String> = std::iter::once(headline(&news, &old.plan.title))
+            .chain(unfinished("This ledger", &self.table))
+            .chain(unfinished("The earlier ledger", &before))
+            .collect();
         let mut html = format!(
-            "<section id=\"{}news\">\n<h2>What is new</h2>\n<p>{}</p>\n<p>{}</p>\n",
+            "<section id=\"{}news\">\n<h2>What is new</h2>\n<p>{}</p>\n",
             self.prefix,
-            escape(&headline(&news, &old.plan.title)),
-            escape(&method(&news))
+            escape(&told[0])
         );
+        for note in &told[1..] {
+            html += &format!("<p class=\"note\">{}</p>\n", escape(note));
+        }
+        html += &format!("<p>{}</p>\n", escape(&method(&news)));
         if old.plan.sources.base != self.table.plan.sources.base {
             html += "<p class=\"note\">The base scenarios differ, so a change can be theirs.</p>\n";
         }
@@ -35,7 +43,7 @@ impl Part<'_> {
         self.push(&html);
         self.file("news", &self.news_csv(&news))?;
         self.push("</section>\n");
-        Ok(())
+        Ok(told)
     }
 
     fn changes(&self, changed: &[Test]) -> String {
@@ -100,24 +108,33 @@ impl Part<'_> {
     }
 }
 
+/// That a ledger is not finished, if it is not.
+fn unfinished(which: &str, table: &Table) -> Option<String> {
+    let (left, due) = table.left();
+    let (runs_left, runs) = (number::count(left), number::count(due));
+    (left > 0).then(|| format!("{which} is not finished: {runs_left} of {runs} runs are left."))
+}
+
 fn headline(news: &News, title: &str) -> String {
-    if news.both == 0 {
-        return format!("No cell is in both this ledger and the earlier one, \"{title}\".");
+    let (both, compared) = (number::count(news.both as u64), number::count(news.compared as u64));
+    let (here, there) = (number::count(news.only_new as u64), number::count(news.only_old as u64));
+    let cells = format!(
+        "{both} cells are in both, {compared} of them with runs in both, {here} only here, {there} \
+         only there."
+    );
+    if news.compared == 0 {
+        return format!("Nothing can be compared with the earlier ledger, \"{title}\": {cells}");
     }
     let changed = news.changed();
     let more = changed.iter().filter(|test| share(test.new) > share(test.old)).count();
     format!(
         "Against the earlier ledger, \"{title}\": {} of {} frequencies changed beyond chance, {more} \
-         up and {} down; {} codes appeared, {} are gone. {} cells are in both, {} only here, {} only \
-         there.",
+         up and {} down; {} codes appeared, {} are gone. {cells}",
         changed.len(),
         number::count(news.tests.len() as u64),
         changed.len() - more,
         news.appeared.len(),
-        news.gone.len(),
-        number::count(news.both as u64),
-        number::count(news.only_new as u64),
-        number::count(news.only_old as u64)
+        news.gone.len()
     )
 }
 

@@ -42,7 +42,7 @@ impl<'a> Part<'a> {
         })
     }
 
-    pub(super) fn all(mut self, options: &Options) -> Result<String, ReportError> {
+    pub(super) fn all(mut self, options: &Options) -> Result<(String, Vec<String>), ReportError> {
         let title = escape(&self.table.plan.title);
         let answer = prose(&self.answer());
         self.push(&format!(
@@ -52,9 +52,10 @@ impl<'a> Part<'a> {
         self.notes();
         self.summary()?;
         self.contents(options.against.is_some());
-        if let Some(old) = &options.against {
-            self.news(old)?;
-        }
+        let news = match &options.against {
+            Some(old) => self.news(old)?,
+            None => Vec::new(),
+        };
         self.worst()?;
         self.class(Class::Defect)?;
         for code in self.table.codes() {
@@ -66,7 +67,7 @@ impl<'a> Part<'a> {
         self.reached();
         self.impossible();
         self.sources();
-        Ok(self.html)
+        Ok((self.html, news))
     }
 
     pub(super) fn push(&mut self, html: &str) {

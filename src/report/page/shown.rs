@@ -3,6 +3,7 @@
 use super::ReportError;
 use crate::sweep::axis::Axis;
 use crate::sweep::plan::Plan;
+use crate::wording;
 
 /// Names of the axes of the heat maps: rows, columns, and the one that small multiples show.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -100,7 +101,13 @@ fn axis(plan: &Plan, name: &str, taken: &[usize]) -> Result<usize, ReportError> 
     let found = free().find(|(_, axis)| axis.name == name);
     found.map(|(index, _)| index).ok_or_else(|| {
         let known: Vec<&str> = free().map(|(_, axis)| axis.name.as_str()).collect();
-        ReportError::UnknownAxis { name: name.to_owned(), known: known.join(", ") }
+        let none = match plan.axes.len() {
+            0 => "the plan has no axis".to_owned(),
+            1 => format!("the plan has one axis only, {}", plan.axes[0].name),
+            axes => format!("all {axes} axes of the plan are named before it"),
+        };
+        let wanted = wording::one_of(&known, &none);
+        ReportError::UnknownAxis { name: name.to_owned(), wanted }
     })
 }
 
@@ -142,6 +149,26 @@ mod tests {
             .replace("layout.page_size", "prefill.pages");
         let plan = Plan::parse(sources(&other)).unwrap();
         assert_eq!(shown(&plan, None).unwrap(), Shown { page_size: None, ..shown_by_default });
+    }
+
+    #[test]
+    fn an_axis_that_no_name_can_be_is_to_be_left_out() {
+        // The small plan's first axes; all three of them end with its text.
+        let error = |axes: usize, rows: &str, columns: &str, levels: Option<&str>| {
+            let parts: Vec<&str> = PLAN.split("[[axes]]").take(axes + 1).collect();
+            let plan = Plan::parse(sources(&parts.join("[[axes]]"))).unwrap();
+            let levels = levels.map(str::to_owned);
+            let axes = Axes { rows: rows.to_owned(), columns: columns.to_owned(), levels };
+            shown(&plan, Some(&axes)).unwrap_err().to_string()
+        };
+        let (pages, ranks) = ("layout.page_size", "layout.ranks");
+        for (error, since) in [
+            (error(0, "x", "y", None), "the plan has no axis"),
+            (error(1, pages, "x", None), "the plan has one axis only, layout.page_size"),
+            (error(2, pages, ranks, Some("x")), "all 2 axes of the plan are named before it"),
+        ] {
+            assert_eq!(error, format!("axis: must be left out, since {since}, got \"x\""));
+        }
     }
 
     #[test]

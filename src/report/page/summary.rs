@@ -98,13 +98,8 @@ impl Part<'_> {
     /// What makes the numbers less than they seem.
     pub(super) fn notes(&mut self) {
         let plan = self.table.plan;
-        let sum = |count: &dyn Fn(&CellSummary) -> u64| -> u64 {
-            self.table.cells.iter().map(count).sum()
-        };
-        let impossible = sum(&|cell| u64::from(cell.impossible.is_some()));
-        let errors = sum(&|cell| cell.errors);
-        let due = (plan.cells() - impossible) * plan.seeds.count;
-        let left = due.saturating_sub(sum(&|cell| cell.runs) + errors);
+        let errors = self.table.cells.iter().map(|cell| cell.errors).sum::<u64>();
+        let (left, due) = self.table.left();
         let missing: Vec<&str> = plan
             .marks
             .iter()

@@ -1,13 +1,14 @@
 use super::*;
 use crate::sweep::execute::tests::{Scratch, swept};
-use crate::sweep::plan::tests::small;
+use crate::sweep::plan::Plan;
+use crate::sweep::plan::tests::{PLAN, small, sources};
 
 #[test]
 fn a_report_says_what_fails_and_needs_neither_network_nor_script() {
     let (path, out) = (Scratch::new("report-ledger"), Scratch::new("report"));
     let (ledger, _) = swept(&path, 1);
     let page = write(&[ledger], &Options::default(), &out.0).unwrap();
-    let html = std::fs::read_to_string(page).unwrap();
+    let html = std::fs::read_to_string(page.page).unwrap();
     // Of 6 possible cells with 3 seeds, one cell fails at the odd seeds 5 and 7.
     let answer = "1 of 6 configurations fail, in 2 of 18 runs, 11 % (95 % interval 3.1 % to 33 %), \
                   most often by placed.missing (2 runs), and worst at layout.page_size = 16, \
@@ -46,13 +47,13 @@ fn only_charts_of_a_former_report_are_removed() {
 fn a_ledger_without_runs_says_that_nothing_was_run() {
     let (path, out) = (Scratch::new("empty-ledger"), Scratch::new("empty"));
     let ledger = Ledger::start(&path.0, &small(), |_| Ok(())).unwrap();
-    let html =
-        std::fs::read_to_string(write(&[ledger], &Options::default(), &out.0).unwrap()).unwrap();
+    let html = std::fs::read_to_string(write(&[ledger], &Options::default(), &out.0).unwrap().page)
+        .unwrap();
     assert!(html.contains("Nothing was run yet") && html.contains(">not run yet<"), "{html}");
     let path = Scratch::new("impossible-ledger");
     let ledger = Ledger::start(&path.0, &small(), |_| Err("too <wide".to_owned())).unwrap();
-    let html =
-        std::fs::read_to_string(write(&[ledger], &Options::default(), &out.0).unwrap()).unwrap();
+    let html = std::fs::read_to_string(write(&[ledger], &Options::default(), &out.0).unwrap().page)
+        .unwrap();
     assert!(html.contains("none of the 8 configurations can be run"), "{html}");
     assert!(html.contains("impossible: too &lt;wide</td>"), "{html}");
     assert!(!html.contains("No configuration fails"), "{html}");
@@ -93,7 +94,7 @@ fn several_ledgers_have_a_part_each_and_share_no_file() {
     let out = Scratch::new("parts");
     let ledgers = [swept(&one, 1).0, swept(&two, 1).0];
     let page = write(&ledgers, &Options::default(), &out.0).unwrap();
-    let html = std::fs::read_to_string(page).unwrap();
+    let html = std::fs::read_to_string(page.page).unwrap();
     assert!(html.contains("<h1>2 sweeps</h1>"), "{html}");
     for path in [&one.0, &two.0] {
         assert!(html.contains(&format!("</a> ({}): 1 of 6", path.display())), "{html}");
@@ -118,13 +119,47 @@ fn against_an_earlier_ledger_the_page_says_what_is_new() {
     let out = Scratch::new("news");
     let options = Options { against: Some(swept(&old, 1).0), ..Options::default() };
     let page = write(&[swept(&new, 1).0], &options, &out.0).unwrap();
-    let html = std::fs::read_to_string(page).unwrap();
+    let html = std::fs::read_to_string(page.page).unwrap();
     // The cell that fails is tested for any defect and for its code.
     for text in ["0 of 2 frequencies changed beyond chance", "8 cells are in both", "Holm"] {
         assert!(html.contains(text), "{text}: {html}");
     }
+    // Two cells of eight are impossible.
+    assert!(html.contains("6 of them with runs in both, 0 only here, 0 only there."), "{html}");
     let tests = std::fs::read_to_string(out.0.join("news.csv")).unwrap();
     let rows: Vec<&str> = tests.lines().collect();
     assert!(rows[1].starts_with("16,2,padded up,any defect,2,3,2,3,1,"), "{tests}");
     assert_eq!(rows.len(), 3);
+}
+
+/// Nothing to compare: the earlier ledger has no runs yet, or is of other cells.
+#[test]
+fn against_a_ledger_without_a_common_run_the_page_says_how_much_there_is() {
+    let (new, old, out) =
+        (Scratch::new("lone-new"), Scratch::new("lone-old"), Scratch::new("lone"));
+    let empty = Ledger::start(&old.0, &small(), |_| Ok(())).unwrap();
+    let options = Options { against: Some(empty), ..Options::default() };
+    let written = write(&[swept(&new, 1).0], &options, &out.0).unwrap();
+    let cells = "8 cells are in both, 0 of them with runs in both, 0 only here, 0 only there.";
+    let nothing = "Nothing can be compared with the earlier ledger, \"A small sweep\"";
+    assert_eq!(
+        written.news,
+        [
+            format!("{nothing}: {cells}"),
+            "The earlier ledger is not finished: 24 of 24 runs are left.".to_owned()
+        ]
+    );
+    let html = std::fs::read_to_string(&written.page).unwrap();
+    for text in [cells, "24 of 24 runs are left."] {
+        assert!(html.contains(text), "{text}: {html}");
+    }
+    let other = Plan::parse(sources(&PLAN.replace("[16, 64]", "[8, 32]"))).unwrap();
+    drop(options);
+    std::fs::remove_file(&old.0).unwrap();
+    let other = Ledger::start(&old.0, &other, |_| Ok(())).unwrap();
+    let options = Options { against: Some(other), ..Options::default() };
+    let again = Scratch::new("lone-again");
+    let written = write(&[swept(&again, 1).0], &options, &out.0).unwrap();
+    let cells = "0 cells are in both, 0 of them with runs in both, 8 only here, 8 only there.";
+    assert_eq!(written.news[0], format!("{nothing}: {cells}"));
 }

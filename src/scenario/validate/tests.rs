@@ -49,17 +49,26 @@ fn what_is_out_of_bounds_is_refused_with_path_range_and_value() {
             "prefill.admission=x",
             "prefill.admission: must be one of first_come, longest_prefix, got \"x\"",
         ),
-        ("prefill.chunk_tokens=1", "prefill.chunk_tokens: must be 2 to 8388608, got 1"),
-        ("prefill.chunk_tokens=8388609", "prefill.chunk_tokens: must be 2 to 8388608, got 83886"),
+        (
+            "prefill.chunk_tokens=1",
+            "prefill.chunk_tokens: must be 2 to 8388608 (by layout.page_size), got 1",
+        ),
+        ("prefill.chunk_tokens=8388609", "prefill.chunk_tokens: must be 2 to 8388608 (by layout"),
         ("prefill.step_ticks=1099511627777", "prefill.step_ticks: must be 0 to 1099511627776,"),
-        ("prefill.token_ticks=134217729", "prefill.token_ticks: must be 0 to 134217728, got 134"),
+        (
+            "prefill.token_ticks=134217729",
+            "prefill.token_ticks: must be 0 to 134217728 (by prefill.",
+        ),
         ("decode.workers=65", "decode.workers: must be 1 to 64, got 65"),
         ("decode.pages=0", "decode.pages: must be 1 to 16777216, got 0"),
         (
             "decode.draft=true",
             "decode.draft: must be false, since the checked planner lays out no draft rows, got",
         ),
-        ("decode.leftover_rows=2", "decode.leftover_rows: must be 0 to 1, got 2"),
+        (
+            "decode.leftover_rows=2",
+            "decode.leftover_rows: must be 0 to 1 (by layout.page_size), got",
+        ),
         ("decode.cache=trie", "decode.cache: must be one of block_hash, none, radix, got \"trie\""),
         ("decode.eviction=x", "decode.eviction: must be one of lru, priority, got \"x\""),
         ("decode.free_order=x", "decode.free_order: must be one of sorted, stack, got \"x\""),
@@ -72,11 +81,14 @@ fn what_is_out_of_bounds_is_refused_with_path_range_and_value() {
         ("link.token_bytes=0", "link.token_bytes: must be 1 to 2811000, got 0"),
         ("link.message_ticks=1099511627777", "link.message_ticks: must be 0 to 1099511627776,"),
         ("link.delay_ticks=1099511627777", "link.delay_ticks: must be 0 to 1099511627776, got"),
-        ("link.pack_tokens=0", "link.pack_tokens: must be 1 to 4294967295, got 0"),
-        ("link.pack_tokens=7", "link.pack_tokens: must be a multiple of the page size 2 where"),
+        ("link.pack_tokens=0", "link.pack_tokens: must be a multiple of the page size 2 from 2"),
+        ("link.pack_tokens=7", "link.pack_tokens: must be a multiple of the page size 2 from 2"),
         ("pairing.prefill_ranks=0", "pairing.prefill_ranks: must be 1 to 256, got 0"),
-        ("pairing.prefill_rank=1", "pairing.prefill_rank: must be 0 to 0, got 1"),
-        ("pairing.decode_rank=2", "pairing.decode_rank: must be 0 to 1, got 2"),
+        (
+            "pairing.prefill_rank=1",
+            "pairing.prefill_rank: must be 0 to 0 (by pairing.prefill_ranks)",
+        ),
+        ("pairing.decode_rank=2", "pairing.decode_rank: must be 0 to 1 (by layout.ranks), got 2"),
         ("pairing.prefill_page_size=0", "pairing.prefill_page_size: must be 1 to 4096, got 0"),
         ("pairing.prefill_attention_cp=0", "pairing.prefill_attention_cp: must be 1 to 256, got"),
         ("pairing.prefill_entry_bytes=[]", "pairing.prefill_entry_bytes: must be a list of at"),
@@ -129,26 +141,58 @@ fn bounds_that_depend_on_other_fields_move_with_them() {
     for (assignments, expected) in [
         (&["behaviour.chunk_cut=exact_budget", "prefill.chunk_tokens=1"][..], "valid"),
         (&["behaviour.send_split=no", "link.pack_tokens=7"], "valid"),
+        (
+            &["behaviour.send_split=no", "link.pack_tokens=0"],
+            "link.pack_tokens: must be 1 to 4294967295, got 0",
+        ),
         (&["behaviour.planner=indexed", "decode.draft=true"], "valid"),
         (&["profile=sglang-0.5.17", "decode.cache=none"], "valid"),
         (&["profile=sglang-0.5.17", "layout.ranks=1"], "valid"),
         (
             &["layout.page_size=4096", "layout.ranks=256", "decode.pages=257"],
-            "decode.pages: must be 1 to 256, got 257",
+            "decode.pages: must be 1 to 256 (by layout), got 257",
         ),
         (
             &["layout.page_size=4096", "prefill.pages=65537"],
-            "prefill.pages: must be 1 to 65536, got 65537",
+            "prefill.pages: must be 1 to 65536 (by layout), got 65537",
         ),
         (&["pairing.prefill_ranks=4", "pairing.prefill_rank=3"], "valid"),
         (
             &["layout.page_size=3"],
-            "link.pack_tokens: must be a multiple of the page size 3 where sends are split, \
-             got 8192",
+            "link.pack_tokens: must be a multiple of the page size 3 from 3 on, where sends \
+             are split, got 8192",
         ),
     ] {
         assert_eq!(refused(&small(), assignments), expected, "{assignments:?}");
     }
+}
+
+/// 2^26 pages of memory: whatever is left of them by one pool is the true bound of the other.
+#[test]
+fn the_bound_of_a_pool_that_is_named_first_is_the_one_that_holds() {
+    let sum = "prefill.workers · prefill.pages + decode.workers · decode.pages · layout.ranks";
+    let by = format!("(by {sum}, at most 67108864)");
+    let base = ["prefill.workers=64", "decode.workers=64", "decode.pages=1024"];
+    // (2^26 - 64 · 2 · 1,024) / 64.
+    let most = 1_046_528;
+    let with = |pages: u32| {
+        let pages = format!("prefill.pages={pages}");
+        refused(&small(), &[&base[..], &[&*pages]].concat())
+    };
+    for pages in [99_999_999, most + 1] {
+        let expected = format!("prefill.pages: must be 1 to {most} {by}, got {pages}");
+        assert_eq!(with(pages), expected);
+    }
+    assert_eq!(with(most), "valid");
+    // A decode pool that leaves nothing to prefill is at fault itself: (2^26 - 64 · 2) / (64 · 2).
+    let large = ["prefill.workers=64", "decode.workers=64", "prefill.pages=2"];
+    let with = |pages: u32| {
+        let pages = format!("decode.pages={pages}");
+        refused(&small(), &[&large[..], &[&*pages]].concat())
+    };
+    let expected = format!("decode.pages: must be 1 to 524287 {by}, got 999999");
+    assert_eq!(with(999_999), expected);
+    assert_eq!(with(524_287), "valid");
 }
 
 #[test]
@@ -193,22 +237,33 @@ fn synthetic_workloads_out_of_bounds_are_refused() {
             "arrivals={bursts={size=5,gap=549755813889}}",
             "arrivals.bursts.gap: must be 0 to 549755813888, got 549755813889",
         ),
-        ("prompt={fixed=8388609}", "prompt.fixed: must be 0 to 8388608, got 8388609"),
-        ("prompt.uniform.max=1", "prompt.uniform.max: must be 2 to 8388608, got 1"),
+        ("prompt={fixed=8388609}", "prompt.fixed: must be 0 to 8388607, got 8388609"),
+        ("prompt.uniform.max=1", "prompt.uniform.max: must be 2 to 8388607, got 1"),
         ("output.one_of=[]", "output.one_of: must be a list of at least 1, got an empty one"),
         ("output.one_of=[1,0]", "output.one_of.1: must be 1 to 1048576, got 0"),
-        ("prefix={fixed=0}", "prefix.fixed: must be 1 to 8388608, got 0"),
+        ("prefix={fixed=0}", "prefix.fixed: must be 1 to 8388603, got 0"),
         ("prefix_groups=0", "prefix_groups: must be at least 1 where a prefix is given, got 0"),
-        ("prefix_groups=11", "prefix_groups: must be 0 to 10, got 11"),
-        ("turns=0", "turns: must be 1 to 32767, got 0"),
-        ("turns=32768", "turns: must be 1 to 32767, got 32768"),
-        ("prompt.uniform.max=4194304", "turns: must be at most 8388608 tokens in all, got 8388615"),
+        ("prefix_groups=11", "prefix_groups: must be 0 to 10 (by workload.synthetic.requests)"),
+        ("turns=0", "turns: must be 1 to 32767 (by the requests and lengths"),
+        ("turns=32768", "turns: must be 1 to 32767 (by the requests and"),
+        ("prompt.uniform.max=4194304", "turns: must be 1 to 1 (by the requests and"),
     ] {
         let assignment = format!("workload.synthetic.{assignment}");
         let error = refused(&small(), &[base, &assignment]);
         let expected = format!("workload.synthetic.{expected}");
         assert!(error.starts_with(&expected), "{assignment}: {error}");
     }
+    // t turns of 1,000 + 3 tokens after a prefix of 4, the last without its output.
+    let turns = |turns: u64| {
+        let turns = format!("workload.synthetic.turns={turns}");
+        refused(&small(), &[base, "workload.synthetic.prompt={fixed=1000}", &turns])
+    };
+    // (8,388,608 - 4 + 3) / 1,003.
+    for too_many in [99_999, 8_364] {
+        let error = turns(too_many);
+        assert!(error.starts_with("workload.synthetic.turns: must be 1 to 8363 (by "), "{error}");
+    }
+    assert_eq!(turns(8_363), "valid");
     let no_prefix = base.replace("prefix = { fixed = 4 }, ", "");
     let error = refused(&small(), &[&no_prefix]);
     assert!(error.starts_with("workload.synthetic.prefix: must be given"), "{error}");
@@ -217,7 +272,7 @@ fn synthetic_workloads_out_of_bounds_are_refused() {
     assert!(error.starts_with("workload.synthetic.prompt.uniform.min: must be 1"), "{error}");
     let long = ["workload.synthetic.requests=4000000", "workload.synthetic.turns=68"];
     let error = refused(&small(), &[base, long[0], long[1]]);
-    assert!(error.starts_with("workload.synthetic.turns: must be 1 to 67, got 68"), "{error}");
+    assert!(error.starts_with("workload.synthetic.turns: must be 1 to 67 (by"), "{error}");
 }
 
 #[test]

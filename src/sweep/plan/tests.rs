@@ -182,8 +182,16 @@ fn selections_that_select_nothing_are_refused() {
     };
     assert_eq!(
         filter("ranks = 2"),
-        "plan.toml: filters[0].where.\"ranks\": must be the name of an axis \
-         (layout.page_size, layout.ranks, behaviour), got \"ranks\""
+        "plan.toml: filters[0].where.\"ranks\": must be one of layout.page_size, layout.ranks, \
+         behaviour, got \"ranks\""
+    );
+    let (no_axes, _) = PLAN.split_once("[[axes]]").unwrap();
+    let filters = "filters = [{ where = { ranks = 2 }, reason = \"no\" }]";
+    let error = Plan::parse(sources(&format!("{no_axes}{filters}"))).unwrap_err().to_string();
+    assert_eq!(
+        error,
+        "plan.toml: filters[0].where.\"ranks\": must be left out, since the plan has no axis, \
+         got \"ranks\""
     );
     assert_eq!(
         filter("\"layout.ranks\" = 3"),
