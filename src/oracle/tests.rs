@@ -1,0 +1,471 @@
+//! The judge, fed by hand: one thing goes wrong at a time.
+
+use super::*;
+use crate::oracle::fact::{Text, Write, Writes};
+use crate::pool::memory::Stamp;
+use crate::prompt::{Chains, ContentId, Run};
+
+const ME: RequestId = RequestId(0);
+const OTHER: RequestId = RequestId(1);
+const PREFILL: Server = Server { side: Side::Prefill, index: 0 };
+const DECODE: Server = Server { side: Side::Decode, index: 0 };
+/// The decode pages of [`ME`]'s 10 positions.
+const TABLE: [PageId; 2] = [PageId(3), PageId(1)];
+/// The prefill pages of the same.
+const SOURCE: [PageId; 3] = [PageId(5), PageId(2), PageId(6)];
+const LENGTH: Tokens = Tokens(10);
+
+/// Pages of 4 rows on 2 ranks, so virtual pages of 8 positions. Either pool holds 32 positions.
+const TERMS: Terms = Terms {
+    page_size: 4,
+    ranks: 2,
+    prefill_pages: 8,
+    decode_pages: 4,
+    draft_rows: None,
+    leftover_rows: 0,
+    reserved_tokens: 0,
+    sends_again: false,
+};
+
+/// A judge and what it is shown.
+struct Scene {
+    oracle: Oracle,
+    /// Of decode, by rank, draft KV behind it.
+    memory: Vec<Memory>,
+    /// Of [`ME`] and [`OTHER`], 24 tokens each, none in common.
+    texts: [Rc<Sequence>; 2],
+}
+
+/// [`ME`]'s first piece, for `rank`; nothing follows it.
+fn part(rank: u32) -> Part {
+    Part { request: ME, attempt: 0, piece: 0, rank: Rank(rank), last: true }
+}
+
+impl Scene {
+    /// Two requests have arrived.
+    fn new(terms: Terms) -> Scene {
+        let mut chains = Chains::default();
+        let texts =
+            [1, 2].map(|id| Rc::new(chains.sequence(0, [Run::whole(ContentId(id), Tokens(24))])));
+        let memory = (0..4).map(|_| Memory::new(terms.decode_pages)).collect();
+        let mut scene = Scene { oracle: Oracle::new(terms, [PREFILL, DECODE]), memory, texts };
+        for (request, text) in [ME, OTHER].into_iter().zip(scene.texts.clone()) {
+            let text = Text(text);
+            scene.tell(&Fact::Arrived { request, text, prompt: LENGTH, admitted: true });
+        }
+        scene
+    }
+
+    /// The same, and [`ME`] has its pages on both sides.
+    fn reserved(terms: Terms) -> Scene {
+        let mut scene = Scene::new(terms);
+        scene.reserve(ME, 0, Tokens(0));
+        for (server, pages) in [(PREFILL, &SOURCE[..]), (DECODE, &TABLE[..])] {
+            scene.tell(&Fact::Taken { server, request: ME, first: Pages(0), pages });
+        }
+        scene
+    }
+
+    fn tell(&mut self, fact: &Fact<'_>) {
+        self.oracle.observe(Tick(1), fact, &self.memory);
+    }
+
+    fn reserve(&mut self, request: RequestId, attempt: u32, matched: Tokens) {
+        let pages = &TABLE[(matched.0 / 8) as usize..];
+        self.tell(&Fact::Reserved {
+            server: DECODE,
+            request,
+            attempt,
+            length: LENGTH,
+            room: LENGTH,
+            matched,
+            prefix: matched,
+            pages,
+        });
+    }
+
+    fn queue(&mut self, part: Part) {
+        self.tell(&Fact::Queued {
+            part,
+            source: PREFILL,
+            target: DECODE,
+            source_pages: &SOURCE,
+            target_pages: &TABLE,
+        });
+    }
+
+    fn land(&mut self, part: Part, writes: &[Write]) {
+        self.tell(&Fact::Landed { part, writes: Writes(writes) });
+        self.store(part.rank.index(), writes);
+    }
+
+    fn store(&mut self, memory: usize, writes: &[Write]) {
+        for write in writes {
+            self.memory[memory].write(write.page, write.extent().unwrap());
+        }
+    }
+
+    /// A copy of `len` tokens of `text` from `position` on, `step` positions apart.
+    fn write(&self, text: usize, page: u32, len: u32, position: u32, step: u32) -> Write {
+        let position = Tokens(position);
+        let chain = self.texts[text].chain_at(position).unwrap();
+        let stamp = Stamp { chain, position, written: Tick(0), writer: ME };
+        Write { page: PageId(page), start: 0, len, content: Some((stamp, step)) }
+    }
+
+    /// What [`ME`]'s piece brings `rank`, by the definition: positions rank, rank + 2, …, four rows
+    /// in the first page and one in the second.
+    fn own(&self, rank: u32) -> [Write; 2] {
+        [self.write(0, 3, 4, rank, 2), self.write(0, 1, 1, 8 + rank, 2)]
+    }
+
+    /// [`ME`]'s piece goes and comes as it should.
+    fn transfer(&mut self) {
+        for rank in 0..2 {
+            self.queue(part(rank));
+        }
+        for rank in 0..2 {
+            let writes = self.own(rank);
+            self.tell(&Fact::Read { part: part(rank), writes: Writes(&writes) });
+            self.land(part(rank), &writes);
+        }
+    }
+
+    fn activate(&mut self) {
+        self.tell(&Fact::Activated { server: DECODE, request: ME, table: &TABLE });
+    }
+
+    /// The codes found so far, as often as they were.
+    fn found(&self) -> Vec<(Code, u64)> {
+        self.oracle.findings().iter().map(|(code, kept)| (code, kept.count)).collect()
+    }
+
+    /// The evidence of the first finding of `code`.
+    fn evidence(&self, code: Code) -> &Finding {
+        self.oracle.findings().earliest(|it| it == code).expect("it was found")
+    }
+}
+
+#[test]
+fn a_request_fits_exactly_if_both_pools_can_ever_hold_it() {
+    let reserving = Terms { reserved_tokens: 5, prefill_pages: 99, ..TERMS };
+    let few_sources = Terms { prefill_pages: 3, ..TERMS };
+    let again = Terms { sends_again: true, ..few_sources };
+    // The whole pages that the rows behind the last one make on every rank count, too.
+    let [whole, cut] = [4, 3].map(|leftover_rows| Terms { leftover_rows, ..reserving });
+    for (terms, prompt, output, fits) in [
+        // At the start 8·ceil(L/8) + reserved, at most 32.
+        (reserving, 24, 1, true),
+        (reserving, 25, 1, false),
+        (whole, 32, 1, true),
+        (whole, 33, 1, false),
+        (cut, 32, 1, false),
+        // At the end 8·ceil((L + out - 1)/8).
+        (reserving, 16, 17, true),
+        (reserving, 16, 18, false),
+        // Prefill holds 12 positions: of the prompt, or of what it has to compute again.
+        (few_sources, 12, 8, true),
+        (few_sources, 13, 1, false),
+        (again, 8, 5, true),
+        (again, 8, 6, false),
+    ] {
+        for admitted in [true, false] {
+            let mut oracle = Oracle::new(terms, [PREFILL, DECODE]);
+            let run = Run::whole(ContentId(1), Tokens(prompt + output));
+            let text = Text(Rc::new(Chains::default().sequence(0, [run])));
+            let prompt = Tokens(prompt);
+            oracle.observe(Tick(1), &Fact::Arrived { request: ME, text, prompt, admitted }, &[]);
+            let wrong = oracle.findings().count(Code::CapacityWrong);
+            assert_eq!(wrong, u64::from(admitted != fits), "{terms:?} {prompt} {output}");
+        }
+    }
+}
+
+#[test]
+fn a_reservation_is_of_the_pages_behind_the_match() {
+    // 17 tokens need 3 pages of 8, of which a match of 8 has one.
+    for (taken, expected) in
+        [(1, Some(Code::ReserveShort)), (2, None), (3, Some(Code::ReserveExcess))]
+    {
+        let mut scene = Scene::new(TERMS);
+        let pages: Vec<PageId> = (1..=taken).map(PageId).collect();
+        scene.tell(&Fact::Reserved {
+            server: DECODE,
+            request: ME,
+            attempt: 0,
+            length: Tokens(16),
+            room: Tokens(17),
+            matched: Tokens(8),
+            prefix: Tokens(8),
+            pages: &pages,
+        });
+        let expected: Vec<_> = expected.into_iter().map(|code| (code, 1)).collect();
+        assert_eq!(scene.found(), expected, "{taken} pages");
+    }
+}
+
+#[test]
+fn a_transfer_that_landed_in_its_rows_is_right() {
+    let mut scene = Scene::reserved(TERMS);
+    scene.transfer();
+    scene.activate();
+    scene.tell(&Fact::Finished { server: DECODE, request: ME, table: &TABLE, stored: LENGTH });
+    assert_eq!(scene.found(), []);
+    assert_eq!(scene.oracle.rows_judged, 10);
+}
+
+#[test]
+fn activation_waits_for_the_last_copy_of_the_last_piece() {
+    let mut scene = Scene::reserved(TERMS);
+    scene.queue(part(0));
+    scene.queue(part(1));
+    scene.land(part(0), &scene.own(0));
+    scene.activate();
+    assert_eq!(scene.oracle.findings().count(Code::ActivateEarly), 1);
+    assert_eq!(
+        scene.evidence(Code::ActivateEarly).found,
+        "1 of 2 copies landed, the last piece is out"
+    );
+
+    let mut scene = Scene::reserved(TERMS);
+    let more = Part { last: false, ..part(0) };
+    scene.queue(more);
+    scene.land(more, &scene.own(0));
+    scene.activate();
+    assert_eq!(scene.oracle.findings().count(Code::ActivateEarly), 1);
+}
+
+#[test]
+fn a_wrong_row_is_found_under_its_code_once_a_transfer() {
+    let mut scene = Scene::reserved(TERMS);
+    scene.transfer();
+    // Row 1 of the first page stores positions 2 and 3; row 0 of the second 8 and 9.
+    scene.store(0, &[Write { start: 1, ..scene.write(0, 3, 1, 4, 2) }]);
+    scene.store(1, &[Write { start: 1, ..scene.write(1, 3, 1, 3, 2) }, scene.write(1, 1, 1, 9, 2)]);
+    scene.activate();
+    scene.tell(&Fact::Finished { server: DECODE, request: ME, table: &TABLE, stored: LENGTH });
+    assert_eq!(scene.found(), [(Code::PlacedShifted, 1), (Code::PlacedForeign, 1)]);
+    let shifted = scene.evidence(Code::PlacedShifted);
+    assert_eq!((shifted.rank, &*shifted.expected), (Some(Rank(0)), "position 2 in its row"));
+    let foreign = scene.evidence(Code::PlacedForeign);
+    assert_eq!((foreign.rank, &*foreign.expected), (Some(Rank(1)), "position 3 in its row"));
+    assert!(foreign.found.ends_with("2 of 10 rows sent, at activation"), "{}", foreign.found);
+
+    // Nothing was sent by the next transfer.
+    scene.reserve(ME, 1, Tokens(0));
+    scene.tell(&Fact::Finished { server: DECODE, request: ME, table: &TABLE, stored: LENGTH });
+    assert_eq!(scene.oracle.findings().count(Code::PlacedMissing), 1);
+}
+
+#[test]
+fn rows_copied_without_the_striping_are_shifted_behind_the_first() {
+    let mut scene = Scene::reserved(TERMS);
+    scene.queue(part(0));
+    scene.queue(part(1));
+    // Positions 0, 1, 2, 3 where 0, 2, 4, 6 belong.
+    scene.land(part(0), &[scene.write(0, 3, 4, 0, 1), scene.own(0)[1]]);
+    scene.land(part(1), &scene.own(1));
+    scene.activate();
+    assert_eq!(scene.found(), [(Code::PlacedShifted, 1)]);
+    let shifted = scene.evidence(Code::PlacedShifted);
+    assert_eq!((shifted.rank, &*shifted.expected), (Some(Rank(0)), "position 2 in its row"));
+    assert!(shifted.found.ends_with("3 of 10 rows sent, at activation"), "{}", shifted.found);
+}
+
+#[test]
+fn a_hit_is_right_if_its_pages_hold_the_request_s_own_text() {
+    for (wrong_rows, cached) in [(0, 0), (4, 1)] {
+        let mut scene = Scene::new(TERMS);
+        // Rank 1's rows are of the one text or the other.
+        scene.store(0, &[scene.write(0, 3, 4, 0, 2)]);
+        scene.store(1, &[scene.write(cached, 3, 4, 1, 2)]);
+        scene.tell(&Fact::Hit { server: DECODE, request: ME, pages: &TABLE[..1] });
+        scene.reserve(ME, 0, Tokens(8));
+        // What a wrong hit brought is the hit's fault, and not again that of the transfer.
+        scene.tell(&Fact::Finished {
+            server: DECODE,
+            request: ME,
+            table: &TABLE[..1],
+            stored: Tokens(8),
+        });
+        if wrong_rows == 0 {
+            assert_eq!(scene.found(), []);
+            continue;
+        }
+        assert_eq!(scene.found(), [(Code::CacheWrongHit, 1)]);
+        let found = &scene.evidence(Code::CacheWrongHit).found;
+        let first = "4 of 8 rows are not; position 1 holds position 1 of history 1,";
+        assert!(found.starts_with(first), "{found}");
+    }
+}
+
+#[test]
+fn a_hit_counts_every_wrong_row_whatever_it_holds() {
+    let mut scene = Scene::new(TERMS);
+    // Positions 0 and 2 of another text, 4 and 6 never written; 3, 5, 7 and 9 where 1, 3, 5, 7 belong.
+    scene.store(0, &[scene.write(1, 3, 2, 0, 2)]);
+    scene.store(1, &[scene.write(0, 3, 4, 3, 2)]);
+    scene.tell(&Fact::Hit { server: DECODE, request: ME, pages: &TABLE[..1] });
+    let found = &scene.evidence(Code::CacheWrongHit).found;
+    assert!(found.starts_with("8 of 8 rows are not; position 0 holds"), "{found}");
+}
+
+#[test]
+fn a_hit_past_the_end_of_the_text_is_wrong() {
+    let mut scene = Scene::new(TERMS);
+    let pages: Vec<PageId> = (1..=4).map(PageId).collect();
+    for (ordinal, page) in (0..3).zip(1..) {
+        for rank in 0..2 {
+            scene.store(rank, &[scene.write(0, page, 4, ordinal * 8 + rank as u32, 2)]);
+        }
+    }
+    scene.tell(&Fact::Hit { server: DECODE, request: ME, pages: &pages[..3] });
+    assert_eq!(scene.found(), []);
+    scene.tell(&Fact::Hit { server: DECODE, request: ME, pages: &pages });
+    assert_eq!(scene.evidence(Code::CacheWrongHit).found, "32 tokens of a text of 24");
+}
+
+#[test]
+fn a_source_page_given_back_is_found_once_a_copy() {
+    for (holder, expected) in [(ME, vec![(Code::ReadFreed, 2)]), (OTHER, vec![])] {
+        let mut scene = Scene::reserved(TERMS);
+        let others = [PageId(7)];
+        let taken =
+            Fact::Taken { server: PREFILL, request: OTHER, first: Pages(0), pages: &others };
+        scene.tell(&taken);
+        scene.queue(part(0));
+        scene.queue(part(1));
+        let pages = if holder == ME { &SOURCE[1..2] } else { &others[..] };
+        scene.tell(&Fact::Freed { server: PREFILL, holder: Holder::Request(holder), pages });
+        for rank in 0..2 {
+            let writes = scene.own(rank);
+            scene.tell(&Fact::Read { part: part(rank), writes: Writes(&writes) });
+            scene.land(part(rank), &writes);
+        }
+        assert_eq!(scene.found(), expected);
+    }
+}
+
+#[test]
+fn a_source_page_is_in_use_until_its_piece_has_landed_on_every_rank() {
+    for landed in 0..=2 {
+        let mut scene = Scene::reserved(TERMS);
+        scene.queue(part(0));
+        scene.queue(part(1));
+        for rank in 0..landed {
+            scene.land(part(rank), &scene.own(rank));
+        }
+        let (server, pages) = (PREFILL, &SOURCE[..1]);
+        scene.tell(&Fact::Freed { server, holder: Holder::Request(ME), pages });
+        scene.tell(&Fact::Taken { server, request: OTHER, first: Pages(0), pages });
+        let expected: &[_] = if landed < 2 { &[(Code::PageTwoOwners, 1)] } else { &[] };
+        assert_eq!(scene.found(), expected, "{landed} of 2 parts landed");
+    }
+}
+
+#[test]
+fn every_page_given_back_is_checked() {
+    let mut scene = Scene::reserved(TERMS);
+    let holder = Holder::Request(ME);
+    scene.queue(part(0));
+    scene.tell(&Fact::Freed { server: DECODE, holder, pages: &TABLE });
+    assert_eq!(scene.found(), [(Code::PageFreedInFlight, 2)]);
+    scene.tell(&Fact::Freed { server: DECODE, holder, pages: &TABLE[1..] });
+    let twice = scene.evidence(Code::PageFreedTwice);
+    assert_eq!((twice.request, &*twice.expected), (Some(ME), "page 1 held by request 0"));
+    assert_eq!(scene.oracle.chances.get(Chance::Freed), 3);
+}
+
+#[test]
+fn a_copy_to_another_s_page_is_found_with_the_owner() {
+    let mut scene = Scene::reserved(TERMS);
+    let pages = [PageId(2)];
+    scene.tell(&Fact::Taken { server: DECODE, request: OTHER, first: Pages(0), pages: &pages });
+    scene.queue(part(0));
+    scene.land(part(0), &[scene.write(0, 3, 4, 0, 2), scene.write(0, 2, 1, 8, 2)]);
+    assert_eq!(scene.found(), [(Code::PlacedOutside, 1)]);
+    let found = &scene.evidence(Code::PlacedOutside).found;
+    assert_eq!(found, "rows of page 2, owned by Request(RequestId(1), Pages(0))");
+}
+
+#[test]
+fn rows_written_again_with_others_are_found() {
+    let mut scene = Scene::reserved(TERMS);
+    scene.queue(part(0));
+    scene.land(part(0), &scene.own(0));
+    let second = Part { piece: 1, ..part(0) };
+    scene.queue(second);
+    scene.land(second, &scene.own(0));
+    assert_eq!(scene.found(), [], "the same again");
+    let third = Part { piece: 2, ..part(0) };
+    scene.queue(third);
+    scene.land(third, &[scene.write(0, 3, 2, 4, 2)]);
+    assert_eq!(scene.found(), [(Code::PlacedTwice, 1)]);
+    let found = &scene.evidence(Code::PlacedTwice).found;
+    assert_eq!(found, "2 rows of piece 2 written over with others");
+}
+
+#[test]
+fn a_row_must_be_written_before_it_is_read_unless_it_lies_behind_the_end() {
+    // The second page's row 0 stores positions 8 and 9, the last ones.
+    for (row, rank, expected) in [
+        (0, 0, vec![(Code::ReadUnwritten, 1)]),
+        (0, 1, vec![(Code::ReadUnwritten, 1)]),
+        (1, 0, vec![]),
+    ] {
+        let mut scene = Scene::reserved(TERMS);
+        scene.queue(part(rank));
+        let empty = Write { page: TABLE[1], start: row, len: 1, content: None };
+        scene.tell(&Fact::Read { part: part(rank), writes: Writes(&[empty]) });
+        assert_eq!(scene.found(), expected, "row {row} on rank {rank}");
+    }
+    // Read from its first row on, a page brings what it holds of this text and no more than that.
+    let mut scene = Scene::reserved(TERMS);
+    scene.queue(part(0));
+    let foreign = scene.write(1, 3, 4, 0, 2);
+    scene.tell(&Fact::Read { part: part(0), writes: Writes(&[scene.own(0)[1], foreign]) });
+    assert_eq!(scene.found(), [(Code::ReadUnwritten, 1)]);
+}
+
+/// Draft pages have 8 rows; with 39 of them the last page, 4, lacks its last row.
+#[test]
+fn draft_rows_past_the_last_are_outside() {
+    for (len, expected) in [(7, vec![]), (8, vec![(Code::PlacedOutside, 1)])] {
+        let mut scene = Scene::reserved(Terms { draft_rows: Some(39), ..TERMS });
+        let pages = [PageId(4)];
+        scene.tell(&Fact::Taken { server: DECODE, request: ME, first: Pages(2), pages: &pages });
+        scene.queue(part(0));
+        let drafts = [scene.write(0, 3, 8, 0, 1), scene.write(0, 4, len, 16, 1)];
+        scene.tell(&Fact::DraftLanded { part: part(0), writes: Writes(&drafts) });
+        scene.land(part(0), &[]);
+        assert_eq!(scene.found(), expected, "{len} rows");
+        if len == 8 {
+            assert_eq!(scene.evidence(Code::PlacedOutside).found, "draft row 39 of 39");
+        }
+    }
+}
+
+#[test]
+fn every_rank_s_draft_rows_are_judged() {
+    for wrong in [None, Some(0), Some(1)] {
+        let mut scene = Scene::reserved(Terms { draft_rows: Some(40), ..TERMS });
+        for rank in 0..2 {
+            scene.queue(part(rank));
+            let text = usize::from(wrong == Some(rank));
+            let drafts = [scene.write(0, 3, 8, 0, 1), scene.write(text, 1, 2, 8, 1)];
+            scene.tell(&Fact::DraftLanded { part: part(rank), writes: Writes(&drafts) });
+            scene.store(2 + rank as usize, &drafts);
+            scene.land(part(rank), &scene.own(rank));
+        }
+        scene.activate();
+        let Some(rank) = wrong else {
+            assert_eq!(scene.found(), []);
+            continue;
+        };
+        assert_eq!(scene.found(), [(Code::PlacedForeign, 1)]);
+        let foreign = scene.evidence(Code::PlacedForeign);
+        assert_eq!((foreign.rank, &*foreign.expected), (Some(Rank(rank)), "position 8 in its row"));
+        let found = &foreign.found;
+        assert!(found.ends_with("2 of 10 rows of the draft KV at activation"), "{found}");
+    }
+}
