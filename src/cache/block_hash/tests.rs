@@ -149,6 +149,22 @@ fn an_anchor_behind_a_gap_is_dead_and_stays_dead() {
 }
 
 #[test]
+fn an_unlock_without_a_lock_changes_nothing() {
+    let mut cache = BlockHashCache::default();
+    let keys = keys(&mut Chains::default(), &[1, 2]);
+    cache.insert(&keys, &pages(&[7, 8]), 0);
+    let upper = cache.lookup(&keys[..1]).anchor;
+    let lower = cache.lookup(&keys).anchor;
+    assert!(cache.lock(lower));
+    assert!(!cache.unlock(upper));
+    assert_eq!(cache.protected(), Pages(2));
+    assert!(cache.unlock(lower));
+    assert!(!cache.unlock(lower));
+    assert_eq!((cache.evictable(), cache.protected()), (Pages(2), Pages(0)));
+    assert_whole(&cache);
+}
+
+#[test]
 fn a_clear_drops_locked_pages_too_and_no_anchor_outlives_it() {
     let mut cache = BlockHashCache::default();
     let keys = keys(&mut Chains::default(), &[1, 2, 3]);
