@@ -135,6 +135,10 @@ impl Scene {
         self.tell(&Fact::Activated { server: DECODE, request: ME, table: &TABLE });
     }
 
+    fn finish(&mut self, stored: Tokens) {
+        self.tell(&Fact::Finished { server: DECODE, request: ME, table: &TABLE, stored });
+    }
+
     /// The codes found so far, as often as they were.
     fn found(&self) -> Vec<(Code, u64)> {
         self.oracle.findings().iter().map(|(code, kept)| (code, kept.count)).collect()
@@ -209,7 +213,7 @@ fn a_transfer_that_landed_in_its_rows_is_right() {
     let mut scene = Scene::reserved(TERMS);
     scene.transfer();
     scene.activate();
-    scene.tell(&Fact::Finished { server: DECODE, request: ME, table: &TABLE, stored: LENGTH });
+    scene.finish(LENGTH);
     assert_eq!(scene.found(), []);
     assert_eq!(scene.oracle.rows_judged, 10);
 }
@@ -243,7 +247,7 @@ fn a_wrong_row_is_found_under_its_code_once_a_transfer() {
     scene.store(0, &[Write { start: 1, ..scene.write(0, 3, 1, 4, 2) }]);
     scene.store(1, &[Write { start: 1, ..scene.write(1, 3, 1, 3, 2) }, scene.write(1, 1, 1, 9, 2)]);
     scene.activate();
-    scene.tell(&Fact::Finished { server: DECODE, request: ME, table: &TABLE, stored: LENGTH });
+    scene.finish(LENGTH);
     assert_eq!(scene.found(), [(Code::PlacedShifted, 1), (Code::PlacedForeign, 1)]);
     let shifted = scene.evidence(Code::PlacedShifted);
     assert_eq!((shifted.rank, &*shifted.expected), (Some(Rank(0)), "position 2 in its row"));
@@ -253,7 +257,7 @@ fn a_wrong_row_is_found_under_its_code_once_a_transfer() {
 
     // Nothing was sent by the next transfer.
     scene.reserve(ME, 1, Tokens(0));
-    scene.tell(&Fact::Finished { server: DECODE, request: ME, table: &TABLE, stored: LENGTH });
+    scene.finish(LENGTH);
     assert_eq!(scene.oracle.findings().count(Code::PlacedMissing), 1);
 }
 
@@ -272,31 +276,33 @@ fn rows_copied_without_the_striping_are_shifted_behind_the_first() {
     assert!(shifted.found.ends_with("3 of 10 rows sent, at activation"), "{}", shifted.found);
 }
 
+/// [`ME`] hits page 3, of which rank 1's rows are of the text of number `cached`, and runs on it.
+fn hit(cached: usize) -> Scene {
+    let mut scene = Scene::new(TERMS);
+    scene.store(0, &[scene.write(0, 3, 4, 0, 2)]);
+    scene.store(1, &[scene.write(cached, 3, 4, 1, 2)]);
+    scene.tell(&Fact::Hit { server: DECODE, request: ME, pages: &TABLE[..1] });
+    scene.reserve(ME, 0, Tokens(8));
+    scene.finish(Tokens(8));
+    scene
+}
+
 #[test]
-fn a_hit_is_right_if_its_pages_hold_the_request_s_own_text() {
-    for (wrong_rows, cached) in [(0, 0), (4, 1)] {
-        let mut scene = Scene::new(TERMS);
-        // Rank 1's rows are of the one text or the other.
-        scene.store(0, &[scene.write(0, 3, 4, 0, 2)]);
-        scene.store(1, &[scene.write(cached, 3, 4, 1, 2)]);
-        scene.tell(&Fact::Hit { server: DECODE, request: ME, pages: &TABLE[..1] });
-        scene.reserve(ME, 0, Tokens(8));
-        // What a wrong hit brought is the hit's fault, and not again that of the transfer.
-        scene.tell(&Fact::Finished {
-            server: DECODE,
-            request: ME,
-            table: &TABLE[..1],
-            stored: Tokens(8),
-        });
-        if wrong_rows == 0 {
-            assert_eq!(scene.found(), []);
-            continue;
-        }
-        assert_eq!(scene.found(), [(Code::CacheWrongHit, 1)]);
-        let found = &scene.evidence(Code::CacheWrongHit).found;
-        let first = "4 of 8 rows are not; position 1 holds position 1 of history 1,";
-        assert!(found.starts_with(first), "{found}");
-    }
+fn a_page_that_was_right_when_it_was_hit_must_stay_so() {
+    let mut scene = hit(0);
+    assert_eq!(scene.found(), []);
+    scene.store(1, &[scene.write(1, 3, 1, 1, 2)]);
+    scene.finish(Tokens(8));
+    assert_eq!(scene.found(), [(Code::PlacedForeign, 1)]);
+}
+
+#[test]
+fn a_wrong_hit_is_the_cache_s_fault_and_not_the_transfer_s() {
+    let scene = hit(1);
+    assert_eq!(scene.found(), [(Code::CacheWrongHit, 1)]);
+    let found = &scene.evidence(Code::CacheWrongHit).found;
+    let first = "4 of 8 rows are not; position 1 holds position 1 of history 1,";
+    assert!(found.starts_with(first), "{found}");
 }
 
 #[test]
