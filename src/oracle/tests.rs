@@ -99,6 +99,11 @@ impl Scene {
         self.store(part.rank.index(), writes);
     }
 
+    fn land_drafts(&mut self, part: Part, writes: &[Write]) {
+        self.tell(&Fact::DraftLanded { part, writes: Writes(writes) });
+        self.store(2 + part.rank.index(), writes);
+    }
+
     fn store(&mut self, memory: usize, writes: &[Write]) {
         for write in writes {
             self.memory[memory].write(write.page, write.extent().unwrap());
@@ -442,7 +447,7 @@ fn draft_rows_past_the_last_are_outside() {
         scene.tell(&Fact::Taken { server: DECODE, request: ME, first: Pages(2), pages: &pages });
         scene.queue(part(0));
         let drafts = [scene.write(0, 3, 8, 0, 1), scene.write(0, 4, len, 16, 1)];
-        scene.tell(&Fact::DraftLanded { part: part(0), writes: Writes(&drafts) });
+        scene.land_drafts(part(0), &drafts);
         scene.land(part(0), &[]);
         assert_eq!(scene.found(), expected, "{len} rows");
         if len == 8 {
@@ -459,8 +464,7 @@ fn every_rank_s_draft_rows_are_judged() {
             scene.queue(part(rank));
             let text = usize::from(wrong == Some(rank));
             let drafts = [scene.write(0, 3, 8, 0, 1), scene.write(text, 1, 2, 8, 1)];
-            scene.tell(&Fact::DraftLanded { part: part(rank), writes: Writes(&drafts) });
-            scene.store(2 + rank as usize, &drafts);
+            scene.land_drafts(part(rank), &drafts);
             scene.land(part(rank), &scene.own(rank));
         }
         scene.activate();
@@ -473,5 +477,28 @@ fn every_rank_s_draft_rows_are_judged() {
         assert_eq!((foreign.rank, &*foreign.expected), (Some(Rank(rank)), "position 8 in its row"));
         let found = &foreign.found;
         assert!(found.ends_with("2 of 10 rows of the draft KV at activation"), "{found}");
+    }
+}
+
+#[test]
+fn draft_rows_written_again_with_others_are_found() {
+    for rank in 0..2 {
+        let mut scene = Scene::reserved(Terms { draft_rows: Some(40), ..TERMS });
+        let right = [scene.write(0, 3, 8, 0, 1)];
+        scene.queue(part(rank));
+        scene.land_drafts(part(rank), &right);
+        scene.land(part(rank), &scene.own(rank));
+        let second = Part { piece: 1, ..part(rank) };
+        scene.queue(second);
+        scene.land_drafts(second, &right);
+        scene.land(second, &[]);
+        assert_eq!(scene.found(), [], "the same again");
+        let third = Part { piece: 2, ..part(rank) };
+        scene.queue(third);
+        scene.land_drafts(third, &[scene.write(0, 3, 2, 1, 1)]);
+        scene.land(third, &[]);
+        assert_eq!(scene.found(), [(Code::PlacedTwice, 1)]);
+        let found = &scene.evidence(Code::PlacedTwice).found;
+        assert_eq!(found, "2 rows of piece 2 written over with others");
     }
 }
