@@ -502,3 +502,150 @@ fn draft_rows_written_again_with_others_are_found() {
         assert_eq!(found, "2 rows of piece 2 written over with others");
     }
 }
+
+#[test]
+fn a_page_given_back_for_some_of_its_rows_is_found() {
+    for (start, expected) in [(0, vec![]), (1, vec![(Code::PageFreedPart, 1)])] {
+        let mut scene = Scene::reserved(TERMS);
+        let page = TABLE[1];
+        scene.tell(&Fact::FreedPart { server: DECODE, request: ME, page, start });
+        assert_eq!(scene.found(), expected, "from row {start} on");
+    }
+}
+
+/// What is found at the end, when the requests of `gone` have ended. [`ME`] gave its pages back unless
+/// it `keeps` them, and on each server `locked` cached pages are said to be locked.
+fn close(gone: &[RequestId], keeps: bool, locked: u32, cut_short: bool) -> Vec<Finding> {
+    let mut scene = Scene::reserved(TERMS);
+    let mut remains = Vec::new();
+    for (server, total, held) in [(PREFILL, 8, &SOURCE[..]), (DECODE, 4, &TABLE[..])] {
+        if !keeps {
+            scene.tell(&Fact::Freed { server, holder: Holder::Request(ME), pages: held });
+        }
+        let free = (1..=total).map(PageId).filter(|page| !(keeps && held.contains(page)));
+        let (free, cached) = (free.collect(), Vec::new());
+        remains.push(Remains { server, free, cached, protected: Pages(locked) });
+    }
+    for &request in gone {
+        scene.tell(&Fact::Ended { request, outcome: Outcome::Finished });
+    }
+    let judgement = scene.oracle.close(Tick(2), &remains, cut_short);
+    assert_eq!(judgement.chances.get(Chance::Checks), 2);
+    judgement.findings.iter().flat_map(|(_, kept)| kept.first.clone()).collect()
+}
+
+#[test]
+fn at_the_end_nothing_is_left() {
+    let both = [ME, OTHER];
+    let found = |gone: &[RequestId], keeps, locked, cut_short| -> Vec<_> {
+        let findings = close(gone, keeps, locked, cut_short);
+        findings.iter().map(|finding| (finding.code, finding.request)).collect()
+    };
+    let stalled = |request| (Code::StallNoProgress, request);
+    assert_eq!(found(&both, false, 0, false), []);
+    // Five pages are held by a request that has ended.
+    assert_eq!(found(&both, true, 0, false), [(Code::PageLeaked, Some(ME)); 5]);
+    assert_eq!(found(&[OTHER], true, 0, false), [stalled(Some(ME))]);
+    assert_eq!(found(&[ME], false, 0, false), [stalled(Some(OTHER))]);
+    // A lock is in order while a request is open.
+    assert_eq!(found(&both, false, 1, false), [(Code::CountDrift, None); 2]);
+    assert_eq!(found(&[OTHER], true, 1, false), [stalled(Some(ME))]);
+    // Who has not arrived when a run is cut short never will.
+    assert_eq!(found(&both, false, 0, true), [stalled(None)]);
+    assert_eq!(found(&[OTHER], true, 0, true), [stalled(Some(ME))]);
+}
+
+#[test]
+fn a_dense_hit_is_judged_densely_and_what_it_brought_is_not_a_read_of_nothing() {
+    for (text, again, expected) in [
+        (0, None, vec![(Code::ReadUnwritten, 1)]),
+        (1, None, vec![(Code::CacheWrongHit, 1)]),
+        // The prompt is looked up anew, and is right.
+        (1, Some(0), vec![(Code::ReadUnwritten, 1), (Code::CacheWrongHit, 1)]),
+    ] {
+        let mut scene = Scene::reserved(TERMS);
+        for text in [Some(text), again].into_iter().flatten() {
+            let hit = Fact::Hit { server: PREFILL, request: ME, pages: &SOURCE[..1] };
+            let mut memory = Memory::new(TERMS.prefill_pages);
+            let cached = scene.write(text, SOURCE[0].0, 4, 0, 1);
+            memory.write(SOURCE[0], cached.extent().unwrap());
+            scene.oracle.observe(Tick(1), &hit, &[memory]);
+        }
+        scene.queue(part(0));
+        let foreign = scene.write(1, 3, 2, 0, 2);
+        scene.tell(&Fact::Read { part: part(0), writes: Writes(&[foreign]) });
+        assert_eq!(scene.found(), expected, "{text} {again:?}");
+    }
+}
+
+#[test]
+fn a_refusal_says_what_should_have_been() {
+    for (code, ranks, expected) in [
+        (Code::RefusedCapacity, &[][..], "a request that the pools can hold"),
+        (Code::RefusedTopology, &[], "peers that can be connected"),
+        (
+            Code::RefusedShortfall,
+            &[Rank(1), Rank(0)],
+            "a plan for each of 2 ranks; refused by 1, 0",
+        ),
+    ] {
+        let mut scene = Scene::new(TERMS);
+        scene.tell(&Fact::Refused { request: ME, code, ranks, said: "no" });
+        let finding = scene.evidence(code);
+        assert_eq!((&*finding.expected, &*finding.found), (expected, "no"));
+        assert_eq!(finding.rank, ranks.first().copied());
+    }
+}
+
+#[test]
+fn what_lands_after_its_request_ended_is_outside() {
+    let ended = Fact::Ended { request: ME, outcome: Outcome::Aborted };
+    for after in [Fact::Retracted { request: ME }, ended] {
+        let mut scene = Scene::reserved(TERMS);
+        scene.queue(part(0));
+        scene.tell(&after);
+        scene.land(part(0), &scene.own(0));
+        assert_eq!(scene.found(), [(Code::PlacedOutside, 1)], "{after:?}");
+    }
+    // The next attempt does not make the copies of the last one its own.
+    let mut scene = Scene::reserved(TERMS);
+    scene.queue(part(0));
+    scene.reserve(ME, 1, Tokens(0));
+    scene.land(part(0), &scene.own(0));
+    assert_eq!(scene.found(), [(Code::PlacedOutside, 1)]);
+}
+
+#[test]
+fn rows_restored_from_the_host_are_written() {
+    let mut scene = Scene::reserved(TERMS);
+    scene.tell(&Fact::Restored { server: DECODE, request: ME, from: Tokens(0), to: LENGTH });
+    for rank in 0..2 {
+        scene.store(rank as usize, &scene.own(rank));
+    }
+    scene.finish(LENGTH);
+    assert_eq!(scene.found(), []);
+}
+
+#[test]
+fn pages_of_the_cache_are_its_own() {
+    let mut scene = Scene::reserved(TERMS);
+    scene.tell(&Fact::Cached { server: DECODE, request: ME, pages: &TABLE });
+    scene.tell(&Fact::Freed { server: DECODE, holder: Holder::Cache, pages: &TABLE[..1] });
+    let books = |cached| Fact::Books {
+        server: DECODE,
+        free: Pages(3),
+        evictable: Pages(cached),
+        protected: Pages(0),
+    };
+    scene.tell(&books(1));
+    assert_eq!(scene.found(), []);
+    scene.tell(&books(2));
+    scene.tell(&Fact::Freed { server: DECODE, holder: Holder::Request(ME), pages: &TABLE[1..] });
+    assert_eq!(scene.found(), [(Code::PageTwoOwners, 1), (Code::CountDrift, 1)]);
+    let owners = scene.evidence(Code::PageTwoOwners);
+    assert_eq!(owners.expected, "page 1 held by request 0 that gives it back");
+    assert_eq!(owners.found, "the cache");
+    // A page that nobody holds.
+    scene.tell(&Fact::Cached { server: DECODE, request: OTHER, pages: &TABLE[..1] });
+    assert_eq!(scene.oracle.findings().count(Code::PageTwoOwners), 2);
+}
