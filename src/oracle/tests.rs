@@ -311,6 +311,23 @@ fn a_wrong_hit_is_the_cache_s_fault_and_not_the_transfer_s() {
 }
 
 #[test]
+fn a_hit_s_draft_rows_are_judged_on_every_rank() {
+    for (wrong, expected) in [
+        (None, vec![]),
+        (Some(0), vec![(Code::CacheWrongHit, 1)]),
+        (Some(1), vec![(Code::CacheWrongHit, 1)]),
+    ] {
+        let mut scene = Scene::new(Terms { draft_rows: Some(40), ..TERMS });
+        for rank in 0..2 {
+            scene.store(rank, &[scene.write(0, 3, 4, rank as u32, 2)]);
+            scene.store(2 + rank, &[scene.write(usize::from(wrong == Some(rank)), 3, 8, 0, 1)]);
+        }
+        scene.tell(&Fact::Hit { server: DECODE, request: ME, pages: &TABLE[..1] });
+        assert_eq!(scene.found(), expected, "{wrong:?}");
+    }
+}
+
+#[test]
 fn a_hit_counts_every_wrong_row_whatever_it_holds() {
     let mut scene = Scene::new(TERMS);
     // Positions 0 and 2 of another text, 4 and 6 never written; 3, 5, 7 and 9 where 1, 3, 5, 7 belong.
@@ -354,6 +371,29 @@ fn a_source_page_given_back_is_found_once_a_copy() {
             scene.land(part(rank), &writes);
         }
         assert_eq!(scene.found(), expected);
+    }
+}
+
+#[test]
+fn a_source_page_stays_while_it_is_its_request_s_or_the_cache_s() {
+    let (server, pages, first) = (PREFILL, &SOURCE[..1], Pages(0));
+    let freed = Fact::Freed { server, holder: Holder::Request(ME), pages };
+    let taken = |request| Fact::Taken { server, request, first, pages };
+    let cached = Fact::Cached { server, request: ME, pages };
+    for (facts, gone) in [
+        (vec![cached.clone()], 0),
+        (vec![taken(OTHER)], 1),
+        // Back in the same hands, it is another page.
+        (vec![freed.clone(), taken(ME)], 1),
+        (vec![freed, taken(ME), cached], 1),
+    ] {
+        let mut scene = Scene::reserved(TERMS);
+        scene.queue(part(0));
+        for fact in &facts {
+            scene.tell(fact);
+        }
+        scene.land(part(0), &scene.own(0));
+        assert_eq!(scene.oracle.findings().count(Code::ReadFreed), gone, "{facts:?}");
     }
 }
 
@@ -441,19 +481,33 @@ fn a_row_must_be_written_before_it_is_read_unless_it_lies_behind_the_end() {
 /// Draft pages have 8 rows; with 39 of them the last page, 4, lacks its last row.
 #[test]
 fn draft_rows_past_the_last_are_outside() {
-    for (len, expected) in [(7, vec![]), (8, vec![(Code::PlacedOutside, 1)])] {
+    for (start, len, outside) in [(0, 7, false), (0, 8, true), (4, 3, false), (4, 4, true)] {
         let mut scene = Scene::reserved(Terms { draft_rows: Some(39), ..TERMS });
         let pages = [PageId(4)];
         scene.tell(&Fact::Taken { server: DECODE, request: ME, first: Pages(2), pages: &pages });
         scene.queue(part(0));
-        let drafts = [scene.write(0, 3, 8, 0, 1), scene.write(0, 4, len, 16, 1)];
-        scene.land_drafts(part(0), &drafts);
+        let last = Write { start, ..scene.write(0, 4, len, 16 + start, 1) };
+        scene.land_drafts(part(0), &[scene.write(0, 3, 8, 0, 1), last]);
         scene.land(part(0), &[]);
-        assert_eq!(scene.found(), expected, "{len} rows");
-        if len == 8 {
+        let expected: &[_] = if outside { &[(Code::PlacedOutside, 1)] } else { &[] };
+        assert_eq!(scene.found(), expected, "{len} rows from {start} on");
+        if outside {
             assert_eq!(scene.evidence(Code::PlacedOutside).found, "draft row 39 of 39");
         }
     }
+}
+
+#[test]
+fn a_draft_row_in_another_s_page_is_outside() {
+    let mut scene = Scene::reserved(Terms { draft_rows: Some(40), ..TERMS });
+    let pages = [PageId(2)];
+    scene.tell(&Fact::Taken { server: DECODE, request: OTHER, first: Pages(0), pages: &pages });
+    scene.queue(part(0));
+    scene.land_drafts(part(0), &[scene.write(0, 3, 8, 0, 1), scene.write(0, 2, 2, 8, 1)]);
+    scene.land(part(0), &scene.own(0));
+    assert_eq!(scene.found(), [(Code::PlacedOutside, 1)]);
+    let found = &scene.evidence(Code::PlacedOutside).found;
+    assert_eq!(found, "draft rows of page 2, owned by Request(RequestId(1), Pages(0))");
 }
 
 #[test]
