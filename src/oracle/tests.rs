@@ -221,6 +221,18 @@ fn a_transfer_that_landed_in_its_rows_is_right() {
     scene.finish(LENGTH);
     assert_eq!(scene.found(), []);
     assert_eq!(scene.oracle.rows_judged, 10);
+    scene.oracle.chance(Chance::Planned);
+    let chances = [
+        (Chance::Requests, 2),
+        (Chance::Reservations, 1),
+        (Chance::Planned, 1),
+        (Chance::Taken, 5),
+        (Chance::Read, 2),
+        (Chance::Landed, 2),
+        (Chance::Activated, 1),
+    ];
+    let had = scene.oracle.chances.iter().filter(|&(_, count)| count > 0);
+    assert_eq!(had.collect::<BTreeMap<_, _>>(), chances.into());
 }
 
 #[test]
@@ -398,6 +410,16 @@ fn a_source_page_stays_while_it_is_its_request_s_or_the_cache_s() {
 }
 
 #[test]
+fn page_0_is_nobody_s_and_cannot_go() {
+    let mut scene = Scene::reserved(TERMS);
+    let (source, target) = (PREFILL, DECODE);
+    let (source_pages, target_pages) = (&[SOURCE[0], PageId(0)], &TABLE);
+    scene.tell(&Fact::Queued { part: part(0), source, target, source_pages, target_pages });
+    scene.land(part(0), &scene.own(0));
+    assert_eq!(scene.found(), []);
+}
+
+#[test]
 fn a_source_page_is_in_use_until_its_piece_has_landed_on_every_rank() {
     for landed in 0..=2 {
         let mut scene = Scene::reserved(TERMS);
@@ -470,6 +492,14 @@ fn a_row_must_be_written_before_it_is_read_unless_it_lies_behind_the_end() {
         scene.tell(&Fact::Read { part: part(rank), writes: Writes(&[empty]) });
         assert_eq!(scene.found(), expected, "row {row} on rank {rank}");
     }
+    // In another's page, no row lies behind the end of this request.
+    let mut scene = Scene::reserved(TERMS);
+    let pages = [PageId(2)];
+    scene.tell(&Fact::Taken { server: DECODE, request: OTHER, first: Pages(2), pages: &pages });
+    scene.queue(part(0));
+    let empty = Write { page: pages[0], start: 0, len: 1, content: None };
+    scene.tell(&Fact::Read { part: part(0), writes: Writes(&[empty]) });
+    assert_eq!(scene.found(), [(Code::ReadUnwritten, 1)]);
     // Read from its first row on, a page brings what it holds of this text and no more than that.
     let mut scene = Scene::reserved(TERMS);
     scene.queue(part(0));
