@@ -287,3 +287,32 @@ pub enum Fact<'a> {
         writes: Writes<'a>,
     },
 }
+
+#[cfg(test)]
+mod tests {
+    use std::hash::DefaultHasher;
+
+    use super::*;
+    use crate::prompt::{Chains, ContentId, Run};
+
+    fn hash(value: &impl Hash) -> u64 {
+        let mut hasher = DefaultHasher::new();
+        value.hash(&mut hasher);
+        hasher.finish()
+    }
+
+    #[test]
+    fn long_values_are_hashed_by_their_number_alone() {
+        let write = |page| Write { page: PageId(page), start: 0, len: 1, content: None };
+        let one = hash(&Writes(&[write(1)]));
+        assert_eq!(one, hash(&Writes(&[write(2)])));
+        assert_ne!(one, hash(&Writes(&[write(1), write(2)])));
+        let mut chains = Chains::default();
+        let mut text = |id, len| {
+            let run = Run::whole(ContentId(id), Tokens(len));
+            hash(&Text(Rc::new(chains.sequence(0, [run]))))
+        };
+        assert_eq!(text(1, 8), text(2, 8));
+        assert_ne!(text(1, 8), text(1, 9));
+    }
+}

@@ -567,3 +567,6 @@ fn describe(held: Option<crate::pool::memory::Stamp>) -> String {
         None => "nothing ever written".to_owned(),
     }
 }
+
+#[cfg(test)]
+mod tests;

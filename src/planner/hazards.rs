@@ -230,6 +230,8 @@ fn h02_pages_paired_without_the_relayout_put_every_rank_s_rows_side_by_side() {
     // Right for rank 1: 7 to 10. The lists are equally long, and nothing is dropped.
     assert_eq!(untranslated(2, &[3], &[5]), [(6, 10), (7, 11)]);
     assert_eq!(untranslated(1, &[3], &[5]), [(6, 10)]);
+    // A whole page and the first row of the next.
+    assert_eq!(untranslated(3, &[3, 1], &[5, 4]), [(6, 10), (7, 11), (2, 8)]);
     assert_eq!(untranslated(-3, &[3], &[5]), []);
 }
 

@@ -246,7 +246,7 @@ mod tests {
 
     #[test]
     fn a_page_filled_in_pieces_is_one_extent() {
-        let mut memory = Memory::new(1);
+        let mut memory = Memory::new(2);
         // Stale rows of an earlier owner are under it.
         memory.write(PageId(1), extent(0, 64, 9, 1_000, 1));
         for piece in 0..8 {
@@ -257,5 +257,10 @@ mod tests {
             memory.write(PageId(0), extent(row, 1, 0, row * 8, 1));
         }
         assert_eq!(memory.page(PageId(0)), [extent(0, 4, 0, 0, 8)]);
+        // The last piece lies between the other two.
+        for start in [0, 8, 4] {
+            memory.write(PageId(2), extent(start, 4, 0, start, 1));
+        }
+        assert_eq!(memory.page(PageId(2)), [extent(0, 12, 0, 0, 1)]);
     }
 }
