@@ -48,6 +48,18 @@ impl Watch {
         if TEXT_TARGETS.contains(&target) { Watch::Comparisons } else { Watch::Edges }
     }
 
+    /// What libFuzzer is told when it runs such a target. For decisions:
+    /// - inputs of their full length from the start, or it draws one request for a long time;
+    /// - no weighing of the corpus, which takes longer than the runs;
+    /// - no hit counts: how often an edge is passed is new in every tenth scenario, and each such input
+    ///   would be kept.
+    pub fn flags(self) -> &'static [&'static str] {
+        match self {
+            Watch::Edges => &["-len_control=0", "-max_len=1024", "-entropic=0", "-use_counters=0"],
+            Watch::Comparisons => &[],
+        }
+    }
+
     /// Its build folder. Each has its own, as flags that differ would build all anew each time.
     fn folder(self) -> &'static str {
         match self {

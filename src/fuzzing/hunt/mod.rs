@@ -6,6 +6,7 @@
 //! it ended.
 
 use std::collections::BTreeMap;
+use std::ffi::OsString;
 use std::hash::Hasher;
 use std::panic::{self, AssertUnwindSafe};
 use std::path::{Path, PathBuf};
@@ -16,6 +17,7 @@ use std::time::Duration;
 use siphasher::sip::SipHasher13;
 
 use super::CampaignError;
+use super::build::Watch;
 use super::libfuzzer::{End, Ended, Job, Limit, artifact_prefix};
 use crate::claims::scenarios::prey;
 use crate::finding::Named;
@@ -173,17 +175,10 @@ impl Hunt<'_> {
     ) -> Result<Option<Measurement>, CampaignError> {
         let corpus = folder.join("corpus");
         std::fs::create_dir(&corpus).map_err(CampaignError::at(&corpus))?;
-        let flags = [
-            format!("-seed={}", task.seed),
-            task.limit.argument(),
-            "-len_control=0".to_owned(),
-            "-max_len=1024".to_owned(),
-            // Weighing its corpus would take libFuzzer as long as the runs themselves.
-            "-entropic=0".to_owned(),
-            "-print_final_stats=1".to_owned(),
-        ];
-        let mut arguments: Vec<_> = flags.into_iter().map(Into::into).collect();
-        arguments.extend([artifact_prefix(folder), corpus.into()]);
+        let mut arguments: Vec<OsString> =
+            vec![format!("-seed={}", task.seed).into(), task.limit.argument().into()];
+        arguments.extend(Watch::Edges.flags().iter().map(OsString::from));
+        arguments.extend(["-print_final_stats=1".into(), artifact_prefix(folder), corpus.into()]);
         let seconds = match task.limit {
             Limit::Seconds(seconds) => seconds,
             Limit::Executions(executions) => executions / SLOWEST,

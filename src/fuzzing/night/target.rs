@@ -98,13 +98,7 @@ impl Night<'_> {
         let seed = (self.number * 1_000 + round) % u64::from(u32::MAX) + 1;
         let mut arguments: Vec<OsString> =
             vec![format!("-seed={seed}").into(), Limit::Seconds(left.as_secs()).argument().into()];
-        if Watch::of(self.name) == Watch::Edges {
-            arguments.extend([
-                "-len_control=0".into(),
-                "-max_len=1024".into(),
-                "-entropic=0".into(),
-            ]);
-        }
+        arguments.extend(Watch::of(self.name).flags().iter().map(OsString::from));
         arguments.extend(["-print_final_stats=1".into(), artifact_prefix(&artifacts)]);
         arguments.push(corpus.into());
         self.job(arguments, left + GRACE)?.run(stop)
@@ -127,9 +121,7 @@ impl Night<'_> {
         remove(&thinned)?;
         std::fs::create_dir(&thinned).map_err(CampaignError::at(&thinned))?;
         let mut arguments: Vec<OsString> = vec!["-merge=1".into()];
-        if Watch::of(self.name) == Watch::Edges {
-            arguments.push("-max_len=1024".into());
-        }
+        arguments.extend(Watch::of(self.name).flags().iter().map(OsString::from));
         arguments.extend([thinned.clone().into(), corpus.into()]);
         let ended = self.job(arguments, left)?.run(stop)?;
         if ended.end == End::Limit {
