@@ -15,7 +15,9 @@ use std::sync::LazyLock;
 
 use serde::{Deserialize, Serialize};
 
-use super::line::{Given, Line, Shape};
+use super::given::Given;
+use super::line::Line;
+use super::shape::Shape;
 use crate::behaviour::{Overrides, SWITCHES, SwitchInfo, VariantInfo};
 use crate::finding::{Code, Named, Severity};
 use crate::layout::Layout;

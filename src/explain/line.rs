@@ -1,11 +1,9 @@
 //! An error line of an engine: which text it is, its numbers, and what they say together with what
 //! is known of the request.
 
-use std::collections::BTreeMap;
-
-use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
+use super::given::{Given, own_last};
 use crate::finding::Code;
 use crate::limits;
 
@@ -122,51 +120,6 @@ pub enum LineError {
 
 fn known() -> String {
     FORMS.iter().map(|(form, _)| format!("  {form}\n")).collect()
-}
-
-/// What is known of the request besides its line. All in tokens but the ranks.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Given {
-    /// P.
-    pub page_size: Option<u32>,
-    /// N.
-    pub ranks: Option<u32>,
-    /// L.
-    pub prompt: Option<u32>,
-    /// S; 0 where it is left out.
-    pub prefix: Option<u32>,
-}
-
-impl Given {
-    /// P·N, if both are known.
-    pub(super) fn virtual_page(&self) -> Option<i64> {
-        Some(i64::from(self.page_size?) * i64::from(self.ranks?))
-    }
-
-    pub(super) fn prefix(&self) -> i64 {
-        self.prefix.map_or(0, i64::from)
-    }
-
-    /// L − S, if the prompt is known.
-    pub(super) fn rest(&self) -> Option<i64> {
-        Some(i64::from(self.prompt?) - self.prefix())
-    }
-
-    /// Destination pages that the request needs from S on: ceil((L − S) / V).
-    pub(super) fn pages(&self) -> Option<i64> {
-        Some(ceil(self.rest()?.max(0), self.virtual_page()?))
-    }
-}
-
-/// The quotient rounded up; both must not be negative.
-pub(super) fn ceil(tokens: i64, page: i64) -> i64 {
-    (tokens + page - 1) / page
-}
-
-/// The last token, counted from S, that `rank` has in the first `pages` virtual pages: it owns every
-/// N-th one.
-pub(super) fn own_last(pages: i64, rank: i64, page: i64, ranks: i64) -> i64 {
-    pages * page * ranks - ranks + rank
 }
 
 /// Why no two peers can have refused each other with the text of `code` that begins `tail`, if they
@@ -386,71 +339,6 @@ impl Line {
             }
         }
     }
-
-    /// What is to be seen in the numbers, as far as the facts go.
-    pub fn shape(self, given: &Given) -> Shape {
-        let mut shape = Shape::default();
-        match self {
-            Line::Misaligned { virtual_page, prefix } => {
-                let page = given.page_size.map(i64::from);
-                let page = page.or(given.ranks.map(|ranks| virtual_page / i64::from(ranks)));
-                if let Some(page) = page.filter(|&page| page > 0) {
-                    shape.set(
-                        "prefix",
-                        if prefix % page == 0 { "whole_pages" } else { "inside_page" },
-                    );
-                }
-            }
-            Line::Source { tokens, capacity } => {
-                let tokens = match tokens {
-                    ..0 => "negative",
-                    more if more == capacity + 1 => "one_more",
-                    _ => "more",
-                };
-                shape.set("tokens", tokens);
-            }
-            Line::Shortage { required, provided, offset, .. } => {
-                shape.set("piece", if offset == 0 { "first" } else { "later" });
-                shape.list(given, required, provided);
-            }
-            Line::Index { index, size } => shape.list(given, index + 1, size),
-            Line::Peers(_) => {}
-        }
-        shape
-    }
-}
-
-/// What is to be seen in a line's numbers: features with their values.
-#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-#[serde(transparent)]
-pub struct Shape(BTreeMap<String, String>);
-
-impl Shape {
-    fn set(&mut self, feature: &str, value: &str) {
-        self.0.insert(feature.to_owned(), value.to_owned());
-    }
-
-    /// A list of `provided` pages of which `required` were needed.
-    fn list(&mut self, given: &Given, required: i64, provided: i64) {
-        self.set("provided", if provided == 0 { "none" } else { "some" });
-        self.set("gap", if required == provided + 1 { "one" } else { "more" });
-        let (Some(pages), Some(rest)) = (given.pages(), given.rest()) else { return };
-        let list = match provided - pages {
-            ..-1 => "short",
-            -1 => "one_short",
-            0 => "right",
-            1.. => "over",
-        };
-        self.set("list", list);
-        self.set("need", if required <= pages { "within" } else { "beyond" });
-        let is_full = given.virtual_page().is_some_and(|page| rest % page == 0);
-        self.set("tail", if is_full { "full" } else { "partial" });
-    }
-
-    /// Whether nothing that `self` knows is different in `other`.
-    pub(super) fn fits(&self, other: &Shape) -> bool {
-        self.0.iter().all(|(feature, value)| other.0.get(feature) == Some(value))
-    }
 }
 
 #[cfg(test)]
@@ -610,19 +498,5 @@ mod tests {
         assert_eq!(error, "page_size * dcp_size: must be 256, got 512");
         let error = line.check(&Given { ranks: Some(3), ..Given::default() }).unwrap_err();
         assert_eq!(error.to_string(), "dcp_size: must be a divisor of 256, got 3");
-    }
-
-    #[test]
-    fn more_facts_make_a_shape_that_the_smaller_one_fits() {
-        // P = 4, N = 4: 72 tokens need 5 pages of 16, the last of them partly.
-        let line = Line::read(SHORTAGE).unwrap();
-        let given = Given { page_size: Some(4), ranks: Some(4), prompt: Some(72), prefix: None };
-        let (bare, whole) = (line.shape(&Given::default()), line.shape(&given));
-        assert!(bare.fits(&whole) && !whole.fits(&bare));
-        let value = |feature: &str| whole.0[feature].as_str();
-        assert_eq!(
-            ["list", "need", "tail", "gap", "provided", "piece"].map(value),
-            ["one_short", "within", "partial", "one", "some", "later"]
-        );
     }
 }

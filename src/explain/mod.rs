@@ -7,12 +7,14 @@
 use crate::finding::Code;
 
 pub mod causes;
+pub mod given;
 pub mod line;
 mod pages;
 mod reading;
 mod refusals;
 mod requests;
 mod rows;
+pub mod shape;
 
 pub use reading::Reading;
 

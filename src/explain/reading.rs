@@ -5,7 +5,8 @@
 
 use serde::Serialize;
 
-use super::line::{Given, Line, ceil, own_last};
+use super::given::{Given, ceil, own_last};
+use super::line::Line;
 
 /// A line in words.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]

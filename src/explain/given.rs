@@ -1,0 +1,46 @@
+//! What a user can say of a refused request besides its line, and the arithmetic of pages on such numbers.
+
+/// What is known of the request besides its line. All in tokens but the ranks.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Given {
+    /// P.
+    pub page_size: Option<u32>,
+    /// N.
+    pub ranks: Option<u32>,
+    /// L.
+    pub prompt: Option<u32>,
+    /// S; 0 where it is left out.
+    pub prefix: Option<u32>,
+}
+
+impl Given {
+    /// P·N, if both are known.
+    pub(super) fn virtual_page(&self) -> Option<i64> {
+        Some(i64::from(self.page_size?) * i64::from(self.ranks?))
+    }
+
+    pub(super) fn prefix(&self) -> i64 {
+        self.prefix.map_or(0, i64::from)
+    }
+
+    /// L − S, if the prompt is known.
+    pub(super) fn rest(&self) -> Option<i64> {
+        Some(i64::from(self.prompt?) - self.prefix())
+    }
+
+    /// Destination pages that the request needs from S on: ceil((L − S) / V).
+    pub(super) fn pages(&self) -> Option<i64> {
+        Some(ceil(self.rest()?.max(0), self.virtual_page()?))
+    }
+}
+
+/// The quotient rounded up; both must not be negative.
+pub(super) fn ceil(tokens: i64, page: i64) -> i64 {
+    (tokens + page - 1) / page
+}
+
+/// The last token, counted from S, that `rank` has in the first `pages` virtual pages: it owns every
+/// N-th one.
+pub(super) fn own_last(pages: i64, rank: i64, page: i64, ranks: i64) -> i64 {
+    pages * page * ranks - ranks + rank
+}

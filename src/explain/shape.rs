@@ -1,0 +1,94 @@
+//! What is to be seen in a line's numbers, by which causes are told apart.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+
+use super::given::Given;
+use super::line::Line;
+
+/// What is to be seen in a line's numbers: features with their values.
+#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct Shape(BTreeMap<String, String>);
+
+impl Shape {
+    fn set(&mut self, feature: &str, value: &str) {
+        self.0.insert(feature.to_owned(), value.to_owned());
+    }
+
+    /// A list of `provided` pages of which `required` were needed.
+    fn list(&mut self, given: &Given, required: i64, provided: i64) {
+        self.set("provided", if provided == 0 { "none" } else { "some" });
+        self.set("gap", if required == provided + 1 { "one" } else { "more" });
+        let (Some(pages), Some(rest)) = (given.pages(), given.rest()) else { return };
+        let list = match provided - pages {
+            ..-1 => "short",
+            -1 => "one_short",
+            0 => "right",
+            1.. => "over",
+        };
+        self.set("list", list);
+        self.set("need", if required <= pages { "within" } else { "beyond" });
+        let is_full = given.virtual_page().is_some_and(|page| rest % page == 0);
+        self.set("tail", if is_full { "full" } else { "partial" });
+    }
+
+    /// Whether nothing that `self` knows is different in `other`.
+    pub(super) fn fits(&self, other: &Shape) -> bool {
+        self.0.iter().all(|(feature, value)| other.0.get(feature) == Some(value))
+    }
+}
+
+impl Line {
+    /// What is to be seen in the numbers, as far as the facts go.
+    pub fn shape(self, given: &Given) -> Shape {
+        let mut shape = Shape::default();
+        match self {
+            Line::Misaligned { virtual_page, prefix } => {
+                let page = given.page_size.map(i64::from);
+                let page = page.or(given.ranks.map(|ranks| virtual_page / i64::from(ranks)));
+                if let Some(page) = page.filter(|&page| page > 0) {
+                    shape.set(
+                        "prefix",
+                        if prefix % page == 0 { "whole_pages" } else { "inside_page" },
+                    );
+                }
+            }
+            Line::Source { tokens, capacity } => {
+                let tokens = match tokens {
+                    ..0 => "negative",
+                    more if more == capacity + 1 => "one_more",
+                    _ => "more",
+                };
+                shape.set("tokens", tokens);
+            }
+            Line::Shortage { required, provided, offset, .. } => {
+                shape.set("piece", if offset == 0 { "first" } else { "later" });
+                shape.list(given, required, provided);
+            }
+            Line::Index { index, size } => shape.list(given, index + 1, size),
+            Line::Peers(_) => {}
+        }
+        shape
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn more_facts_make_a_shape_that_the_smaller_one_fits() {
+        // P = 4, N = 4: 72 tokens need 5 pages of 16, the last of them partly.
+        let line = Line::Shortage { required: 5, provided: 4, offset: 2, rank: 3 };
+        let given = Given { page_size: Some(4), ranks: Some(4), prompt: Some(72), prefix: None };
+        let (bare, whole) = (line.shape(&Given::default()), line.shape(&given));
+        assert!(bare.fits(&whole) && !whole.fits(&bare));
+        let value = |feature: &str| whole.0[feature].as_str();
+        assert_eq!(
+            ["list", "need", "tail", "gap", "provided", "piece"].map(value),
+            ["one_short", "within", "partial", "one", "some", "later"]
+        );
+    }
+}
