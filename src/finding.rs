@@ -103,7 +103,7 @@ macro_rules! codes {
                 match self { $(Code::$item => Chance::$chance,)* }
             }
 
-            /// A scenario of the project that shows it, or a hazard in words.
+            /// A scenario file of the project that shows it.
             pub fn example(self) -> &'static str {
                 match self { $(Code::$item => $example,)* }
             }
@@ -162,9 +162,9 @@ codes! {
         "a part of a page was given back",
     PageFreedInFlight = "page.freed_in_flight", Defect, "page" per Freed, "sims/hazards/h30-released-at-once.toml":
         "a page was given back while a copy into it was in flight",
-    PageLeaked = "page.leaked", Defect, "page" per Taken, "a cleanup forgotten":
+    PageLeaked = "page.leaked", Defect, "page" per Taken, "sims/hazards/h39-forgotten-chunking.toml":
         "a page was still held when everything had ended",
-    CountDrift = "count.drift", Defect, "check" per Checks, "a lock taken twice and released once":
+    CountDrift = "count.drift", Defect, "check" per Checks, "sims/hazards/h34-locked-twice.toml":
         "free, cached and held pages do not add up to the pool",
     ReserveExcess = "reserve.excess", Defect, "request" per Reservations, "sims/hazards/h11-by-physical-page.toml":
         "more decode pages were reserved than the request needs",

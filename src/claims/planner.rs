@@ -8,7 +8,7 @@ use crate::scenario::generate::Choices;
 use crate::units::{PageId, PageSize, Pages, Rank, Tokens};
 
 /// Pages of a list, at most.
-const PAGES_MAX: u32 = 32;
+const PAGES_MAX: u32 = 24;
 
 /// The numbers of one planner call.
 #[derive(Debug)]

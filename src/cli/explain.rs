@@ -231,8 +231,11 @@ impl LineAnswer<'_> {
 fn counted(causes: &[&Cause], runs: impl Fn(&Cause) -> u64) -> String {
     let mut rows = Vec::new();
     for cause in causes {
-        let example =
-            cause.example.map_or_else(|| "no file".to_owned(), |file| format!("kvseam run {file}"));
+        let example = match cause.example {
+            Some(file) if cause.example_has_code => format!("kvseam run {file}"),
+            Some(file) => format!("kvseam run {file} (shows something else of it)"),
+            None => "no file".to_owned(),
+        };
         rows.push(vec![
             format!("  {} = \"{}\"", cause.switch, cause.variant),
             format!("{} of {} runs", count(runs(cause)), count(cause.runs)),
@@ -283,21 +286,24 @@ impl Answer {
         text += &items(self.usual_causes);
         text += "\nWhat to check in an engine\n";
         text += &items(self.check);
-        if !self.behaviours.is_empty() {
-            text += "\nBehaviours that can lead to it, some only together with others\n";
-            for BehaviourJson { switch, variant } in &self.behaviours {
-                text += &format!("  behaviour.{switch} = \"{variant}\"\n");
-            }
-        }
         if !self.alone.is_empty() {
-            text += "\nHow often each led to it, planted alone in sound scenarios\n";
+            text += "\nBehaviours that led to it, each planted alone in sound scenarios\n";
             text += &counted(&self.alone.iter().collect::<Vec<_>>(), |cause| cause.exact);
         }
-        text += "\nExample\n";
-        match self.example.strip_suffix(".toml") {
-            Some(_) => text + &format!("  kvseam run {}\n", self.example),
-            None => text + &format!("  none in files; {}\n", self.example),
+        let is_alone = |behaviour: &BehaviourJson| {
+            let is_it = |cause: &Cause| {
+                (cause.switch, cause.variant) == (behaviour.switch, behaviour.variant)
+            };
+            self.alone.iter().any(is_it)
+        };
+        let others: Vec<_> = self.behaviours.iter().filter(|&one| !is_alone(one)).collect();
+        if !others.is_empty() {
+            text += "\nBehaviours that lead to it together with others only\n";
+            for BehaviourJson { switch, variant } in others {
+                text += &format!("  {switch} = \"{variant}\"\n");
+            }
         }
+        text + &format!("\nExample\n  kvseam run {}\n", self.example)
     }
 }
 

@@ -52,8 +52,8 @@ Exit codes:
     4  an expectation not met
   130  interrupted; what was finished is kept
 
-A reader that closes standard output early, like `| head`, changes none of them. A device that is full
-is an unexpected failure, for standard output as for a file.";
+A reader that closes standard output early, like `| head`, changes none of
+them. A full device is an unexpected failure.";
 
 /// Simulates the seam between the prefill and decode KV caches of a language model server, judges
 /// every row, and counts how often each kind of error happens.

@@ -86,8 +86,10 @@ pub struct Cause {
     pub alike: u64,
     /// All runs with this variant.
     pub runs: u64,
-    /// A scenario file that shows it.
+    /// A scenario file with this variant.
     pub example: Option<&'static str>,
+    /// Whether the code is among what the file shows.
+    pub example_has_code: bool,
 }
 
 /// The behaviours that lead to this text, those first that most often do with such numbers.
@@ -111,7 +113,8 @@ fn ranked(code: Code, counts: impl Fn(&Planted) -> (u64, u64)) -> Vec<Cause> {
     let cause = |planted: &'static Planted| {
         let (exact, alike) = counts(planted);
         let examples = &planted.examples;
-        let example = examples.get(code.name()).or(examples.get(ANY));
+        let with_code = examples.get(code.name());
+        let example = with_code.or(examples.get(ANY));
         Cause {
             switch: &planted.switch,
             variant: &planted.variant,
@@ -119,6 +122,7 @@ fn ranked(code: Code, counts: impl Fn(&Planted) -> (u64, u64)) -> Vec<Cause> {
             alike,
             runs: planted.runs,
             example: example.map(String::as_str),
+            example_has_code: with_code.is_some(),
         }
     };
     let mut causes: Vec<Cause> =

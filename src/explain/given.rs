@@ -28,6 +28,27 @@ impl Given {
         Some(i64::from(self.prompt?) - self.prefix())
     }
 
+    /// The options that are not given.
+    pub(super) fn missing(&self) -> String {
+        let options = [
+            ("--page-size", self.page_size),
+            ("--dcp-size", self.ranks),
+            ("--prompt", self.prompt),
+            ("--prefix", self.prefix),
+        ];
+        let missing: Vec<&str> =
+            options.iter().filter(|(_, fact)| fact.is_none()).map(|&(name, _)| name).collect();
+        missing.join(", ")
+    }
+
+    /// S in words.
+    pub(super) fn prefix_said(&self) -> String {
+        match self.prefix {
+            Some(prefix) => format!("S = {prefix}"),
+            None => "S = 0, as no --prefix is given".to_owned(),
+        }
+    }
+
     /// Destination pages that the request needs from S on: ceil((L − S) / V).
     pub(super) fn pages(&self) -> Option<i64> {
         Some(ceil(self.rest()?.max(0), self.virtual_page()?))
@@ -43,4 +64,17 @@ pub(super) fn ceil(tokens: i64, page: i64) -> i64 {
 /// N-th one.
 pub(super) fn own_last(pages: i64, rank: i64, page: i64, ranks: i64) -> i64 {
     pages * page * ranks - ranks + rank
+}
+
+/// Where a piece can end, in tokens after S, behind `sent` of them, of which `rank` has its last one in
+/// the last of `required` pages: behind the page's first token of this rank, and not behind the next
+/// page's.
+pub(super) fn ends(required: i64, sent: i64, rank: i64, page: i64, ranks: i64) -> (i64, i64) {
+    let first = own(((required - 1) * page * ranks).max(sent), rank, ranks);
+    (first + 1, own_last(required, rank, page, ranks) + ranks)
+}
+
+/// The first token of `rank` at or after `token`, both counted from S.
+pub(super) fn own(token: i64, rank: i64, ranks: i64) -> i64 {
+    token + (rank - token).rem_euclid(ranks)
 }

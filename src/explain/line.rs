@@ -275,6 +275,16 @@ impl Line {
         {
             return contradiction("prefix", format!("at most {most}, since {why}"), given.prefix());
         }
+        if let Some(virtual_page) = given.virtual_page()
+            && matches!(self, Line::Source { .. } | Line::Shortage { .. } | Line::Index { .. })
+            && given.prefix() % virtual_page != 0
+        {
+            let prefix = given.prefix();
+            let why = format!(
+                "S = {prefix} is no multiple of V = {virtual_page}, for which a call is refused first"
+            );
+            return Err(LineError::Impossible { why });
+        }
         match self {
             Line::Misaligned { virtual_page, prefix } => {
                 if let Some(got) = given.virtual_page().filter(|&got| got != virtual_page) {
@@ -467,6 +477,21 @@ mod tests {
         assert_eq!(padded.check(&given(9, 12)), Ok(()));
         let error = padded.check(&given(4, 12)).unwrap_err().to_string();
         assert!(error.starts_with("prefix: must be at most 7, since"), "{error}");
+    }
+
+    #[test]
+    fn a_prefix_that_is_refused_first_gives_no_other_line() {
+        let given = |prefix| Given {
+            page_size: Some(4),
+            ranks: Some(4),
+            prefix: Some(prefix),
+            ..Given::default()
+        };
+        let line = Line::read(SHORTAGE).unwrap();
+        assert_eq!(line.check(&given(16)), Ok(()));
+        let error = line.check(&given(5)).unwrap_err().to_string();
+        let why = "S = 5 is no multiple of V = 16, for which a call is refused first";
+        assert_eq!(error, format!("no call gives this line: {why}"));
     }
 
     /// P = 4, N = 2, V = 8: rank 1 has tokens 1, 3, 5 and 7 of page 0.

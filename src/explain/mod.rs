@@ -96,6 +96,17 @@ mod tests {
     }
 
     #[test]
+    fn every_code_has_a_file_that_expects_it() {
+        for &code in Code::ALL {
+            let file = concat!(env!("CARGO_MANIFEST_DIR"), "/").to_owned() + code.example();
+            let text =
+                std::fs::read_to_string(&file).unwrap_or_else(|error| panic!("{file}: {error}"));
+            let expected = format!("\"{}\"", code.name());
+            assert!(text.contains(&expected), "{file}: {expected}");
+        }
+    }
+
+    #[test]
     fn every_unsound_variant_explains_some_defect() {
         let named: BTreeSet<_> = Code::ALL
             .iter()

@@ -5,7 +5,7 @@
 
 use serde::Serialize;
 
-use super::given::{Given, ceil, own_last};
+use super::given::{Given, ceil, ends, own};
 use super::line::Line;
 
 /// A line in words.
@@ -123,35 +123,32 @@ fn shortage(required: i64, provided: i64, (offset, rank): (i64, i64), given: &Gi
     else {
         reading.tokens.push(format!(
             "The rank's last token q, counted from S, has q div V = {}: off * P + n is from {} * V + {} \
-             to {required} * V + {rank} (give --page-size and --dcp-size for numbers).",
+             to {required} * V + {rank} (give {} for numbers).",
             required - 1,
             required - 1,
-            rank + 1
+            rank + 1,
+            given.missing()
         ));
         reading
             .pages
-            .push(format!("At least {required}; give --prompt, too, for the request's own."));
+            .push(format!("At least {required}; give {} for the request's own.", given.missing()));
         return reading;
     };
     let virtual_page = page * ranks;
-    // The rank owns every N-th token. Its last one lies in page `required - 1`, so the piece ends
-    // behind the page's first token of this rank, and not behind the next page's.
     let sent = offset * page;
-    // The rank's first token at or after `token`.
-    let own = |token: i64| token + (rank - token).rem_euclid(ranks);
-    let least = own(((required - 1) * virtual_page).max(sent)) + 1;
-    let most = own_last(required, rank, page, ranks) + ranks;
+    let (least, most) = ends(required, sent, rank, page, ranks);
+    // No piece of a request within its prompt ends behind that.
+    let most = given.rest().filter(|&rest| rest >= least).map_or(most, |rest| rest.min(most));
     reading.tokens.push(format!(
-        "off * P = {sent} tokens went before. The piece ends from {least} to {most} tokens after S: \
-         n is {} to {}.",
-        least - sent,
-        most - sent
+        "off * P = {sent} tokens went before. The piece ends {} tokens after S: n is {}.",
+        span(least, most),
+        span(least - sent, most - sent)
     ));
-    let first = own((provided * virtual_page).max(sent));
+    let first = own((provided * virtual_page).max(sent), rank, ranks);
     reading.tokens.push(format!(
-        "The rank's first token without a page is the one {first} after S, position {} (S = {}).",
+        "The rank's first token without a page is the one {first} after S, position {} ({}).",
         given.prefix() + first,
-        given.prefix()
+        given.prefix_said()
     ));
     let all = match most > required * virtual_page {
         true => format!("{required} or {}", required + 1),
@@ -160,14 +157,19 @@ fn shortage(required: i64, provided: i64, (offset, rank): (i64, i64), given: &Gi
     reading.pages.push(format!(
         "For this piece on all ranks: ceil((off * P + n) / V) = {all} of V = {virtual_page}."
     ));
-    whole_request(&mut reading, required, provided, given);
+    whole_request(&mut reading, least, provided, given);
     reading
 }
 
-/// The pages of the whole request against the list.
-fn whole_request(reading: &mut Reading, required: i64, provided: i64, given: &Given) {
+fn span(from: i64, to: i64) -> String {
+    if from == to { from.to_string() } else { format!("{from} to {to}") }
+}
+
+/// The pages of the whole request against the list; the piece ends at least `least` tokens after S.
+fn whole_request(reading: &mut Reading, least: i64, provided: i64, given: &Given) {
     let (Some(pages), Some(rest)) = (given.pages(), given.rest()) else {
-        reading.pages.push("Give --prompt and --prefix for the request's own number.".to_owned());
+        let missing = given.missing();
+        reading.pages.push(format!("Give {missing} for the request's own number."));
         return;
     };
     let verdict = match provided - pages {
@@ -176,18 +178,16 @@ fn whole_request(reading: &mut Reading, required: i64, provided: i64, given: &Gi
         more => format!("{more} more were in the list"),
     };
     reading.pages.push(format!(
-        "For the whole request: ceil((L - S) / V) = ceil({rest} / {}) = {pages}; {verdict}.",
-        given.virtual_page().unwrap_or(1)
+        "For the whole request: ceil((L - S) / V) = ceil({rest} / {}) = {pages} ({}); {verdict}.",
+        given.virtual_page().unwrap_or(1),
+        given.prefix_said()
     ));
-    reading.pages.push(
-        match required <= pages {
-            true => {
-                "The piece asks for no page beyond the request's end: the list is what is short."
-            }
-            false => "The piece asks for pages beyond the request's end: off or n is wrong.",
-        }
-        .to_owned(),
-    );
+    reading.pages.push(match least <= rest {
+        true => "The piece need not end behind the request: the list is what is short.".to_owned(),
+        false => format!(
+            "The piece ends behind the request, which has {rest} tokens after S: off or n is wrong."
+        ),
+    });
 }
 
 fn out_of_bounds(index: i64, size: i64, given: &Given) -> Reading {
@@ -215,7 +215,8 @@ fn out_of_bounds(index: i64, size: i64, given: &Given) -> Reading {
         "The draft rows are laid out on every rank, so it can be another rank's token.".to_owned(),
     );
     reading.pages.push(format!("At least {} in that list.", index + 1));
-    whole_request(&mut reading, index + 1, size, given);
+    let least = index * virtual_page.unwrap_or(1) + 1;
+    whole_request(&mut reading, least, size, given);
     reading
 }
 
@@ -273,7 +274,10 @@ mod tests {
             let tokens = said_for(page, ranks, rank, offset, required, provided);
             let (from, to) = (tokens[0], tokens[tokens.len() - 1]);
             assert_eq!(tokens.len() as i64, to - from + 1, "no gaps");
-            let span = format!("n is {from} to {to}.");
+            let span = match from == to {
+                true => format!("n is {from}."),
+                false => format!("n is {from} to {to}."),
+            };
             let reading = line.reading(&given);
             assert!(reading.tokens[0].ends_with(&span), "{span} in {:?}", reading.tokens);
         }
@@ -285,10 +289,27 @@ mod tests {
         let given = Given { page_size: Some(4), ranks: Some(2), prompt: Some(9), prefix: None };
         let line = Line::Shortage { required: 2, provided: 1, offset: 0, rank: 0 };
         let pages = line.reading(&given).pages.join(" ");
-        assert!(pages.contains("ceil(9 / 8) = 2; 1 too few were in the list"), "{pages}");
+        assert!(
+            pages.contains("ceil(9 / 8) = 2 (S = 0, as no --prefix is given); 1 too few"),
+            "{pages}"
+        );
         assert!(pages.contains("the list is what is short"), "{pages}");
+        // Rank 3 of 4 has no token of 65 to 67 in the fifth page of 16; of 72 it has one, and n ends there.
+        let line = Line::Shortage { required: 5, provided: 4, offset: 2, rank: 3 };
+        let given = |prompt| Given {
+            page_size: Some(4),
+            ranks: Some(4),
+            prompt: Some(prompt),
+            prefix: Some(0),
+        };
+        let pages = line.reading(&given(67)).pages.join(" ");
+        assert!(pages.contains("off or n is wrong"), "{pages}");
+        let Reading { tokens, pages, .. } = line.reading(&given(72));
+        assert!(tokens[0].ends_with("n is 60 to 64."), "{tokens:?}");
+        assert!(pages[0].contains("= 5 of V = 16"), "{pages:?}");
         // Counted from position 0, the piece asks for a page that no token of the request needs.
         let beyond = Line::Shortage { required: 3, provided: 2, offset: 4, rank: 0 };
+        let given = Given { page_size: Some(4), ranks: Some(2), prompt: Some(9), prefix: None };
         let pages = beyond.reading(&given).pages.join(" ");
         assert!(pages.contains("off or n is wrong"), "{pages}");
     }

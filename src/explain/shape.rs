@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use super::given::Given;
+use super::given::{Given, ends};
 use super::line::Line;
 
 /// What is to be seen in a line's numbers: features with their values.
@@ -17,11 +17,14 @@ impl Shape {
         self.0.insert(feature.to_owned(), value.to_owned());
     }
 
-    /// A list of `provided` pages of which `required` were needed.
-    fn list(&mut self, given: &Given, required: i64, provided: i64) {
+    /// A list of `provided` pages of which `required` were needed, by a piece that ends `least` tokens
+    /// after S or later.
+    fn list(&mut self, given: &Given, required: i64, provided: i64, least: Option<i64>) {
         self.set("provided", if provided == 0 { "none" } else { "some" });
         self.set("gap", if required == provided + 1 { "one" } else { "more" });
-        let (Some(pages), Some(rest)) = (given.pages(), given.rest()) else { return };
+        let (Some(pages), Some(rest), Some(least)) = (given.pages(), given.rest(), least) else {
+            return;
+        };
         let list = match provided - pages {
             ..-1 => "short",
             -1 => "one_short",
@@ -29,7 +32,7 @@ impl Shape {
             1.. => "over",
         };
         self.set("list", list);
-        self.set("need", if required <= pages { "within" } else { "beyond" });
+        self.set("need", if least <= rest { "within" } else { "beyond" });
         let is_full = given.virtual_page().is_some_and(|page| rest % page == 0);
         self.set("tail", if is_full { "full" } else { "partial" });
     }
@@ -63,11 +66,19 @@ impl Line {
                 };
                 shape.set("tokens", tokens);
             }
-            Line::Shortage { required, provided, offset, .. } => {
+            Line::Shortage { required, provided, offset, rank } => {
                 shape.set("piece", if offset == 0 { "first" } else { "later" });
-                shape.list(given, required, provided);
+                let sizes = given.page_size.zip(given.ranks);
+                let least = sizes.map(|(page, ranks)| {
+                    let (page, ranks) = (i64::from(page), i64::from(ranks));
+                    ends(required, offset * page, rank, page, ranks).0
+                });
+                shape.list(given, required, provided, least);
             }
-            Line::Index { index, size } => shape.list(given, index + 1, size),
+            Line::Index { index, size } => {
+                let least = given.virtual_page().map(|virtual_page| index * virtual_page + 1);
+                shape.list(given, index + 1, size, least);
+            }
             Line::Peers(_) => {}
         }
         shape
@@ -77,6 +88,18 @@ impl Line {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// P = 4, N = 4: 67 tokens need 5 pages, too, but rank 3 has none of its tokens in the last one.
+    #[test]
+    fn a_piece_that_would_end_behind_the_prompt_needs_more_than_there_is() {
+        let line = Line::Shortage { required: 5, provided: 4, offset: 2, rank: 3 };
+        let need = |prompt| {
+            let given =
+                Given { page_size: Some(4), ranks: Some(4), prompt: Some(prompt), prefix: None };
+            line.shape(&given).0["need"].clone()
+        };
+        assert_eq!([64, 67, 68, 72].map(need), ["beyond", "beyond", "within", "within"]);
+    }
 
     #[test]
     fn more_facts_make_a_shape_that_the_smaller_one_fits() {

@@ -51,7 +51,7 @@ pub struct Test {
     pub corrected: f64,
 }
 
-/// A code in the cells in both.
+/// A code in the cells that have runs in both.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Seen {
     /// The code.
@@ -67,8 +67,11 @@ pub struct Seen {
 /// What `new` found that `old` did not, or not as often.
 pub fn compare(new: &Table, old: &Table) -> News {
     let of_old: BTreeMap<String, CellId> = keys(old.plan).map(|(cell, key)| (key, cell)).collect();
-    let pairs: Vec<(CellId, CellId)> =
+    let in_both: Vec<(CellId, CellId)> =
         keys(new.plan).filter_map(|(cell, key)| Some((cell, *of_old.get(&key)?))).collect();
+    // A cell that was not run has nothing that could be gone.
+    let mut pairs = in_both.clone();
+    pairs.retain(|&(cell, before)| ran(new, cell) && ran(old, before));
     let codes: BTreeSet<Code> = new.codes().into_iter().chain(old.codes()).collect();
     let classes = std::iter::once(Class::Defect).chain(codes.iter().copied().map(Class::Code));
     let mut tests = Vec::new();
@@ -94,13 +97,10 @@ pub fn compare(new: &Table, old: &Table) -> News {
         seen.iter().filter(is_only).copied().collect()
     };
     News {
-        both: pairs.len(),
-        compared: pairs
-            .iter()
-            .filter(|&&(cell, before)| ran(new, cell) && ran(old, before))
-            .count(),
-        only_new: new.cells.len() - pairs.len(),
-        only_old: old.cells.len() - pairs.len(),
+        both: in_both.len(),
+        compared: pairs.len(),
+        only_new: new.cells.len() - in_both.len(),
+        only_old: old.cells.len() - in_both.len(),
         tests,
         appeared: only(|seen| seen.new, |seen| seen.old),
         gone: only(|seen| seen.old, |seen| seen.new),
@@ -206,7 +206,9 @@ mod tests {
         let [appeared] = news.appeared.as_slice() else { panic!("{news:?}") };
         assert_eq!((appeared.code, appeared.new.hits), (Code::PlacedShifted, 30));
         let [gone] = news.gone.as_slice() else { panic!("{news:?}") };
-        assert_eq!((gone.code, gone.old.hits), (Code::PlacedMissing, 40));
+        // The only cell that was run in both is the one of 30.
+        assert_eq!(news.compared, 1);
+        assert_eq!((gone.code, gone.old.hits), (Code::PlacedMissing, 30));
         let cell = news.tests.iter().find(|test| test.class == Class::Code(Code::PlacedShifted));
         assert_eq!(cell.map(|test| test.cell), Some(CellId(7)));
     }
