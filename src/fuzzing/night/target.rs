@@ -93,13 +93,12 @@ impl Night<'_> {
         corpus: &Path,
         stop: &AtomicBool,
     ) -> Result<Ended, CampaignError> {
-        let artifacts = self.folder("artifacts")?;
         // libFuzzer takes 32 bits; 0 would be a seed by the clock.
         let seed = (self.number * 1_000 + round) % u64::from(u32::MAX) + 1;
         let mut arguments: Vec<OsString> =
             vec![format!("-seed={seed}").into(), Limit::Seconds(left.as_secs()).argument().into()];
         arguments.extend(Watch::of(self.name).flags().iter().map(OsString::from));
-        arguments.extend(["-print_final_stats=1".into(), artifact_prefix(&artifacts)]);
+        arguments.push("-print_final_stats=1".into());
         arguments.push(corpus.into());
         self.job(arguments, left + GRACE)?.run(stop)
     }
@@ -108,6 +107,8 @@ impl Night<'_> {
         if self.seeds.is_dir() {
             arguments.push(self.seeds.into());
         }
+        // A merge, too, leaves an artifact of each input that a hunt crashes on.
+        arguments.push(artifact_prefix(&self.folder("artifacts")?));
         let log = self.out.join("logs");
         std::fs::create_dir_all(&log).map_err(CampaignError::at(&log))?;
         let log = log.join(format!("{}.log", self.name));
@@ -186,7 +187,7 @@ mod tests {
     use super::*;
 
     /// A target that crashes in its first two rounds and keeps an input in each; thinned, its corpus is
-    /// one input.
+    /// one input. As in a hunt, thinning crashes, too, and needs a place for what it crashed on.
     const SCRIPT: &str = r##"#!/bin/sh
 for word in "$@"; do
     case $word in
@@ -197,7 +198,7 @@ for word in "$@"; do
     esac
 done
 set -- $folders
-if [ "$merge" ]; then cp "$2/0a" "$1/0a"; exit 0; fi
+if [ "$merge" ]; then echo x > "${artifacts:?}crash-merge" && cp "$2/0a" "$1/0a"; exit; fi
 echo x > "$1/0a$(ls "$1" | wc -l)"
 echo x > "$1/0a"
 echo "#9 pulse cov: 5 ft: 7 corp: 1" >&2
