@@ -68,3 +68,6 @@ pub trait PrefixCache: Send {
     /// Every page that the cache holds, in an order that depends on its past only.
     fn pages(&self) -> Box<dyn Iterator<Item = PageId> + '_>;
 }
+
+#[cfg(test)]
+mod tests;

@@ -298,7 +298,7 @@ impl Answer {
         };
         let others: Vec<_> = self.behaviours.iter().filter(|&one| !is_alone(one)).collect();
         if !others.is_empty() {
-            text += "\nBehaviours that lead to it together with others only\n";
+            text += "\nBehaviours that can lead to it beside others, and did not alone\n";
             for BehaviourJson { switch, variant } in others {
                 text += &format!("  {switch} = \"{variant}\"\n");
             }

@@ -14,9 +14,14 @@ pub struct Given {
 }
 
 impl Given {
+    /// P and N, if both are known.
+    pub(super) fn sizes(&self) -> Option<(i64, i64)> {
+        Some((self.page_size?.into(), self.ranks?.into()))
+    }
+
     /// P·N, if both are known.
     pub(super) fn virtual_page(&self) -> Option<i64> {
-        Some(i64::from(self.page_size?) * i64::from(self.ranks?))
+        self.sizes().map(|(page, ranks)| page * ranks)
     }
 
     pub(super) fn prefix(&self) -> i64 {

@@ -76,6 +76,7 @@ mod tests {
     use super::*;
     use crate::behaviour::SWITCHES;
     use crate::finding::{Named, Severity};
+    use crate::scenario::file;
 
     #[test]
     fn behaviours_are_variants_of_the_catalogue_each_named_once() {
@@ -98,11 +99,12 @@ mod tests {
     #[test]
     fn every_code_has_a_file_that_expects_it() {
         for &code in Code::ALL {
-            let file = concat!(env!("CARGO_MANIFEST_DIR"), "/").to_owned() + code.example();
-            let text =
-                std::fs::read_to_string(&file).unwrap_or_else(|error| panic!("{file}: {error}"));
-            let expected = format!("\"{}\"", code.name());
-            assert!(text.contains(&expected), "{file}: {expected}");
+            let name = code.example();
+            let path = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join(name);
+            let text = std::fs::read_to_string(path);
+            let text = text.unwrap_or_else(|error| panic!("{name}: {error}"));
+            let expect = file::parse(&text, name).unwrap().expect.unwrap();
+            assert!(expect.findings.contains_key(&code), "{name}: {}", code.name());
         }
     }
 

@@ -119,8 +119,7 @@ fn shortage(required: i64, provided: i64, (offset, rank): (i64, i64), given: &Gi
     reading
         .holds
         .push("off counts the source pages sent since S, so that off * P + n <= L - S.".to_owned());
-    let (Some(page), Some(ranks)) = (given.page_size.map(i64::from), given.ranks.map(i64::from))
-    else {
+    let Some((page, ranks)) = given.sizes() else {
         reading.tokens.push(format!(
             "The rank's last token q, counted from S, has q div V = {}: off * P + n is from {} * V + {} \
              to {required} * V + {rank} (give {} for numbers).",

@@ -68,11 +68,8 @@ impl Line {
             }
             Line::Shortage { required, provided, offset, rank } => {
                 shape.set("piece", if offset == 0 { "first" } else { "later" });
-                let sizes = given.page_size.zip(given.ranks);
-                let least = sizes.map(|(page, ranks)| {
-                    let (page, ranks) = (i64::from(page), i64::from(ranks));
-                    ends(required, offset * page, rank, page, ranks).0
-                });
+                let ends = |(page, ranks)| ends(required, offset * page, rank, page, ranks);
+                let least = given.sizes().map(|sizes| ends(sizes).0);
                 shape.list(given, required, provided, least);
             }
             Line::Index { index, size } => {

@@ -153,4 +153,12 @@ mod tests {
         });
         assert_eq!(names, TEXT_TARGETS);
     }
+
+    #[test]
+    fn readers_and_ci_are_told_the_same_flags() {
+        let flags = Watch::Edges.flags().join(" ");
+        for file in ["fuzz/README.md", ".ci/run"] {
+            assert!(std::fs::read_to_string(file).unwrap().contains(&flags), "{file}: {flags}");
+        }
+    }
 }

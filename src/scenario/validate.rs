@@ -379,15 +379,16 @@ fn pool(scenario: &Scenario, side: Side, page: u32) -> Result<(), Invalid> {
     let by_tokens = limits::POOL_TOKENS_MAX / u64::from(page);
     let largest = u64::from(*limits::POOL_PAGES.end());
     let most = largest.min(by_tokens).min(by_memory);
-    let (path, pages) = (format!("{}.pages", side.name()), u64::from(pages));
+    let (side, pages) = (side.name(), u64::from(pages));
+    let path = format_args!("{side}.pages");
     let range = 1..=most;
     if most == largest {
-        within(&path, pages, &range)
+        within(path, pages, &range)
     } else if most == by_tokens {
-        within_by(&path, pages, &range, "layout")
+        within_by(path, pages, &range, "layout")
     } else {
         let sum = "prefill.workers · prefill.pages + decode.workers · decode.pages · layout.ranks";
-        within_by(&path, pages, &range, &format!("{sum}, at most {all}"))
+        within_by(path, pages, &range, format_args!("{sum}, at most {all}"))
     }
 }
 
@@ -411,11 +412,7 @@ fn within<T>(path: impl Display, value: T, allowed: &RangeInclusive<T>) -> Resul
 where
     T: PartialOrd + Display,
 {
-    if allowed.contains(&value) {
-        return Ok(());
-    }
-    let wanted = format!("{} to {}", allowed.start(), allowed.end());
-    Err(invalid(path, wanted, value))
+    bounded(path, value, allowed, format_args!(""))
 }
 
 /// Whether a value is in a range that is narrowed `by` other fields, which the message names.
@@ -423,7 +420,20 @@ fn within_by<T>(
     path: impl Display,
     value: T,
     allowed: &RangeInclusive<T>,
-    by: &str,
+    by: impl Display,
+) -> Result<(), Invalid>
+where
+    T: PartialOrd + Display,
+{
+    bounded(path, value, allowed, format_args!(" (by {by})"))
+}
+
+/// Whether a value is in a range, of which the message says `more`.
+fn bounded<T>(
+    path: impl Display,
+    value: T,
+    allowed: &RangeInclusive<T>,
+    more: Arguments<'_>,
 ) -> Result<(), Invalid>
 where
     T: PartialOrd + Display,
@@ -431,7 +441,7 @@ where
     if allowed.contains(&value) {
         return Ok(());
     }
-    let wanted = format!("{} to {} (by {by})", allowed.start(), allowed.end());
+    let wanted = format!("{} to {}{more}", allowed.start(), allowed.end());
     Err(invalid(path, wanted, value))
 }
 

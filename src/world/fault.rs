@@ -20,7 +20,6 @@ pub(super) struct Faults {
     aborts: BTreeMap<(RequestId, Moment), Vec<(Tick, usize)>>,
     /// What happens to a request's messages, by their number, and by which fault.
     messages: BTreeMap<(RequestId, u32), (MessageFault, usize)>,
-    flushes: Vec<(Tick, Side, usize, usize)>,
     /// For every fault of the scenario, whether it has struck.
     have_struck: Vec<bool>,
 }
@@ -37,7 +36,6 @@ impl Faults {
         let mut list = Faults {
             aborts: BTreeMap::new(),
             messages: BTreeMap::new(),
-            flushes: Vec::new(),
             have_struck: vec![false; faults.len()],
         };
         for (number, fault) in faults.iter().enumerate() {
@@ -51,9 +49,8 @@ impl Faults {
                 Fault::Double { request, message } => {
                     list.messages.insert((request, message), (MessageFault::Doubled, number));
                 }
-                Fault::Flush { side, server, at } => {
-                    list.flushes.push((at, side, server as usize, number));
-                }
+                // Planned at the start, and nothing to look up.
+                Fault::Flush { .. } => {}
             }
         }
         list
@@ -73,8 +70,10 @@ impl World<'_> {
         for (request, moment) in aborts.copied().collect::<Vec<_>>() {
             self.moment(request, moment);
         }
-        for &(at, side, server, fault) in &self.faults.flushes {
-            self.queue.plan(at, Event::Flushes { side, server, fault });
+        for (fault, one) in self.scenario.faults.iter().enumerate() {
+            if let Fault::Flush { side, server, at } = *one {
+                self.queue.plan(at, Event::Flushes { side, server: server as usize, fault });
+            }
         }
     }
 

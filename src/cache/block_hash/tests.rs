@@ -3,6 +3,7 @@ use std::collections::BTreeSet;
 use proptest::prelude::*;
 
 use super::*;
+use crate::cache::tests::assert_cleared;
 use crate::prompt::{Chains, ContentId, Run};
 use crate::units::{PageSize, Tokens};
 
@@ -167,24 +168,8 @@ fn an_unlock_without_a_lock_changes_nothing() {
 #[test]
 fn a_clear_drops_locked_pages_too_and_no_anchor_outlives_it() {
     let mut cache = BlockHashCache::default();
-    let keys = keys(&mut Chains::default(), &[1, 2, 3]);
-    let root = cache.lookup(&keys).anchor;
-    cache.insert(&keys, &pages(&[7, 8, 9]), 0);
-    let whole = cache.lookup(&keys).anchor;
-    let part = cache.lookup(&keys[..2]).anchor;
-    assert!(cache.lock(part));
-    cache.clear();
-    assert_eq!((cache.evictable(), cache.protected()), (Pages(0), Pages(0)));
-    assert_eq!(cache.pages().count(), 0);
-    // The slots of the dead anchors are in use again.
-    assert_eq!(cache.insert(&keys, &pages(&[4, 5, 6]), 0), [true; 3]);
-    for dead in [root, whole, part] {
-        assert!(!cache.lock(dead));
-        assert!(!cache.unlock(dead));
-    }
+    assert_cleared(&mut cache, &keys(&mut Chains::default(), &[1, 2, 3]));
     assert_whole(&cache);
-    assert_eq!(cache.evictable(), Pages(3));
-    assert_eq!(cache.lookup(&keys).pages, pages(&[4, 5, 6]));
 }
 
 #[test]
