@@ -11,7 +11,9 @@
 //! - `wording`: what a file's reader says, in its user's words.
 //! - [`behaviour`]: the switches, one enum each, and the profiles of engine releases.
 //! - [`layout`], [`prompt`]: where a position lives, and what a token's KV is.
-//! - [`finding`]: codes, chances, marks, metrics, and what a run leaves.
+//! - [`memory`]: what each row of a pool holds.
+//! - [`finding`], [`event`]: codes, chances, marks, metrics, what a run leaves; and the
+//!   vocabulary of what happened.
 //! - [`pool`], [`cache`], [`planner`]: the three that have to agree. They obey; they do not check.
 //! - [`scenario`], [`workload`]: the one concrete description of a run, and the requests in it.
 //! - [`oracle`]: fed with what happened, it judges; it shares no code with what it judges.
@@ -45,12 +47,14 @@ pub mod claims;
 #[cfg(feature = "cli")]
 pub mod cli;
 pub mod conform;
+pub mod event;
 pub mod explain;
 pub mod finding;
 #[cfg(feature = "cli")]
 pub mod fuzzing;
 pub mod layout;
 pub mod limits;
+pub mod memory;
 pub mod minimize;
 pub mod oracle;
 #[cfg(feature = "report")]

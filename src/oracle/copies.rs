@@ -1,10 +1,10 @@
 //! Copies from one server to another: what they read, and where they land.
 
-use super::fact::{Part, Server, Write};
 use super::ownership::Owner;
 use super::{Known, Oracle, describe, rows_of_another};
+use crate::event::{Part, Server, Write};
 use crate::finding::{Chance, Code};
-use crate::pool::memory::Memory;
+use crate::memory::Memory;
 use crate::units::{PageId, Tick};
 
 /// A copy on its way.
@@ -34,7 +34,7 @@ impl Oracle {
         source_pages: &[PageId],
         target_pages: &[PageId],
     ) {
-        let ledger = self.ledgers.get_mut(&source).expect("facts name known servers");
+        let ledger = self.ledgers.get_mut(&source).expect("events name known servers");
         let key = (part.request, part.attempt, part.piece);
         let new = || Source { pages: ledger.piece_queued(source_pages), parts_left: 0 };
         self.sources.entry(key).or_insert_with(new).parts_left += 1;
@@ -110,7 +110,7 @@ impl Oracle {
         {
             self.ledger(copy.source).piece_landed(&source.pages);
         }
-        let ledger = self.ledgers.get_mut(&copy.target).expect("facts name known servers");
+        let ledger = self.ledgers.get_mut(&copy.target).expect("events name known servers");
         ledger.copy_landed(&copy.target_pages);
         let mut transfer = Known::transfer_of(&mut self.requests, part);
         let (mut outside, mut twice) = (None, copy.draft_twice);

@@ -8,18 +8,17 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
 
 use crate::finding::{Chance, Code, Finding, Findings, Tally};
-use crate::pool::memory::Memory;
+use crate::memory::Memory;
 use crate::prompt::Sequence;
 use crate::units::{PageId, Pages, Rank, RequestId, Tick, Tokens};
 
 mod copies;
-pub mod fact;
 mod ownership;
 mod placement;
 mod progress;
 
+use crate::event::{Event, Holder, Outcome, Part, Server, Side};
 use copies::{InFlight, Source};
-use fact::{Fact, Holder, Outcome, Part, Server, Side};
 use ownership::{Ledger, Owner, Violation};
 use placement::{Stripes, Transfer, Verdict};
 use progress::Progress;
@@ -56,7 +55,7 @@ struct Known {
 impl Known {
     /// The transfer that `part` belongs to, unless that has ended.
     fn transfer_of(requests: &mut BTreeMap<RequestId, Known>, part: Part) -> Option<&mut Transfer> {
-        let known = requests.get_mut(&part.request).expect("facts follow an arrival");
+        let known = requests.get_mut(&part.request).expect("events follow an arrival");
         known.transfer.as_mut().filter(|transfer| transfer.attempt == part.attempt)
     }
 }
@@ -125,45 +124,45 @@ impl Oracle {
         }
     }
 
-    /// Takes note of `fact`. `memory` is that of the fact's decode server by rank, with draft KV, if
-    /// there is any, by rank behind it; or of its prefill server. It is as it is before what the fact
+    /// Takes note of `event`. `memory` is that of the event's decode server by rank, with draft KV, if
+    /// there is any, by rank behind it; or of its prefill server. It is as it is before what the event
     /// announces is written.
-    pub fn observe(&mut self, tick: Tick, fact: &Fact<'_>, memory: &[Memory]) {
-        match *fact {
-            Fact::Arrived { request, ref text, prompt, admitted } => {
+    pub fn observe(&mut self, tick: Tick, event: &Event<'_>, memory: &[Memory]) {
+        match *event {
+            Event::Arrived { request, ref text, prompt, admitted } => {
                 self.arrived(tick, request, &text.0, prompt, admitted);
             }
-            Fact::Refused { request, code, ranks, said } => {
+            Event::Refused { request, code, ranks, said } => {
                 self.refused(tick, request, code, ranks, said);
             }
-            Fact::Hit { server, request, pages } => self.hit(tick, server, request, pages, memory),
-            Fact::Reserved { request, attempt, length, room, matched, prefix, pages, .. } => {
+            Event::Hit { server, request, pages } => self.hit(tick, server, request, pages, memory),
+            Event::Reserved { request, attempt, length, room, matched, prefix, pages, .. } => {
                 self.reserved(tick, (request, attempt), (length, room), matched, prefix, pages);
             }
-            Fact::Taken { server, request, first, pages } => {
+            Event::Taken { server, request, first, pages } => {
                 self.taken(tick, server, request, first, pages);
             }
-            Fact::Cached { server, request, pages } => self.cached(tick, server, request, pages),
-            Fact::Freed { server, holder, pages } => self.freed(tick, server, holder, pages),
-            Fact::Queued { part, source, target, source_pages, target_pages } => {
+            Event::Cached { server, request, pages } => self.cached(tick, server, request, pages),
+            Event::Freed { server, holder, pages } => self.freed(tick, server, holder, pages),
+            Event::Queued { part, source, target, source_pages, target_pages } => {
                 self.queued(part, source, target, source_pages, target_pages);
             }
-            Fact::Read { part, writes } => self.read(tick, part, writes.0),
-            Fact::Landed { part, writes } => self.landed(tick, part, writes.0, memory),
-            Fact::Restored { request, from, to, .. } => {
+            Event::Read { part, writes } => self.read(tick, part, writes.0),
+            Event::Landed { part, writes } => self.landed(tick, part, writes.0, memory),
+            Event::Restored { request, from, to, .. } => {
                 self.transfer(request).wrote_positions(from, to);
             }
-            Fact::Activated { request, table, .. } => self.activated(tick, request, table, memory),
-            Fact::Finished { request, table, stored, .. } => {
+            Event::Activated { request, table, .. } => self.activated(tick, request, table, memory),
+            Event::Finished { request, table, stored, .. } => {
                 self.finished(tick, request, table, stored, memory);
             }
-            Fact::Retracted { request } => self.known(request).transfer = None,
-            Fact::Ended { request, outcome } => self.ended(request, outcome),
-            Fact::FreedPart { server, request, page, start } => {
+            Event::Retracted { request } => self.known(request).transfer = None,
+            Event::Ended { request, outcome } => self.ended(request, outcome),
+            Event::FreedPart { server, request, page, start } => {
                 self.freed_part(tick, server, request, page, start);
             }
-            Fact::DraftLanded { part, writes } => self.draft_landed(part, writes.0, memory),
-            Fact::Books { server, free, evictable, protected } => {
+            Event::DraftLanded { part, writes } => self.draft_landed(part, writes.0, memory),
+            Event::Books { server, free, evictable, protected } => {
                 self.chances.add(Chance::Checks, 1);
                 let violation = self.ledger(server).books(free, evictable, protected);
                 self.report(tick, None, None, violation);
@@ -176,7 +175,7 @@ impl Oracle {
         &self.findings
     }
 
-    /// Counts a chance that no fact carries.
+    /// Counts a chance that no event carries.
     pub fn chance(&mut self, chance: Chance) {
         self.chances.add(chance, 1);
     }
@@ -225,15 +224,15 @@ impl Oracle {
     }
 
     fn ledger(&mut self, server: Server) -> &mut Ledger {
-        self.ledgers.get_mut(&server).expect("facts name known servers")
+        self.ledgers.get_mut(&server).expect("events name known servers")
     }
 
     fn known(&mut self, request: RequestId) -> &mut Known {
-        self.requests.get_mut(&request).expect("facts follow an arrival")
+        self.requests.get_mut(&request).expect("events follow an arrival")
     }
 
     fn transfer(&mut self, request: RequestId) -> &mut Transfer {
-        self.known(request).transfer.as_mut().expect("the fact follows a reservation")
+        self.known(request).transfer.as_mut().expect("the event follows a reservation")
     }
 
     fn find(
@@ -558,7 +557,7 @@ fn rows_of_another(page: PageId, owner: Owner) -> String {
     format!("rows of page {page}, owned by {owner:?}")
 }
 
-fn describe(held: Option<crate::pool::memory::Stamp>) -> String {
+fn describe(held: Option<crate::memory::Stamp>) -> String {
     match held {
         Some(stamp) => format!(
             "position {} of history {}, written for request {} at tick {}",

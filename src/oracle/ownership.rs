@@ -3,7 +3,7 @@
 //! Every page has exactly one owner. The pool's and the cache's own counts are compared with the
 //! ledger's whenever they are stated.
 
-use super::fact::Holder;
+use crate::event::Holder;
 use crate::finding::Code;
 use crate::units::{PageId, Pages, RequestId};
 

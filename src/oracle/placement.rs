@@ -11,9 +11,9 @@
 
 use std::rc::Rc;
 
-use super::fact::Write;
+use crate::event::Write;
 use crate::finding::Code;
-use crate::pool::memory::{Extent, Memory, Stamp};
+use crate::memory::{Extent, Memory, Stamp};
 use crate::prompt::Sequence;
 use crate::units::{PageId, Rank, Tokens};
 

@@ -1,8 +1,8 @@
 //! The judge, fed by hand: one thing goes wrong at a time.
 
 use super::*;
-use crate::oracle::fact::{Text, Write, Writes};
-use crate::pool::memory::Stamp;
+use crate::event::{Text, Write, Writes};
+use crate::memory::Stamp;
 use crate::prompt::{Chains, ContentId, Run};
 
 mod drafts;
@@ -56,7 +56,7 @@ impl Scene {
         let mut scene = Scene { oracle: Oracle::new(terms, [PREFILL, DECODE]), memory, texts };
         for (request, text) in [ME, OTHER].into_iter().zip(scene.texts.clone()) {
             let text = Text(text);
-            scene.tell(&Fact::Arrived { request, text, prompt: LENGTH, admitted: true });
+            scene.tell(&Event::Arrived { request, text, prompt: LENGTH, admitted: true });
         }
         scene
     }
@@ -66,18 +66,18 @@ impl Scene {
         let mut scene = Scene::new(terms);
         scene.reserve(ME, 0, Tokens(0));
         for (server, pages) in [(PREFILL, &SOURCE[..]), (DECODE, &TABLE[..])] {
-            scene.tell(&Fact::Taken { server, request: ME, first: Pages(0), pages });
+            scene.tell(&Event::Taken { server, request: ME, first: Pages(0), pages });
         }
         scene
     }
 
-    fn tell(&mut self, fact: &Fact<'_>) {
-        self.oracle.observe(Tick(1), fact, &self.memory);
+    fn tell(&mut self, event: &Event<'_>) {
+        self.oracle.observe(Tick(1), event, &self.memory);
     }
 
     fn reserve(&mut self, request: RequestId, attempt: u32, matched: Tokens) {
         let pages = &TABLE[(matched.0 / 8) as usize..];
-        self.tell(&Fact::Reserved {
+        self.tell(&Event::Reserved {
             server: DECODE,
             request,
             attempt,
@@ -90,7 +90,7 @@ impl Scene {
     }
 
     fn queue(&mut self, part: Part) {
-        self.tell(&Fact::Queued {
+        self.tell(&Event::Queued {
             part,
             source: PREFILL,
             target: DECODE,
@@ -100,12 +100,12 @@ impl Scene {
     }
 
     fn land(&mut self, part: Part, writes: &[Write]) {
-        self.tell(&Fact::Landed { part, writes: Writes(writes) });
+        self.tell(&Event::Landed { part, writes: Writes(writes) });
         self.store(part.rank.index(), writes);
     }
 
     fn land_drafts(&mut self, part: Part, writes: &[Write]) {
-        self.tell(&Fact::DraftLanded { part, writes: Writes(writes) });
+        self.tell(&Event::DraftLanded { part, writes: Writes(writes) });
         self.store(2 + part.rank.index(), writes);
     }
 
@@ -136,17 +136,17 @@ impl Scene {
         }
         for rank in 0..2 {
             let writes = self.own(rank);
-            self.tell(&Fact::Read { part: part(rank), writes: Writes(&writes) });
+            self.tell(&Event::Read { part: part(rank), writes: Writes(&writes) });
             self.land(part(rank), &writes);
         }
     }
 
     fn activate(&mut self) {
-        self.tell(&Fact::Activated { server: DECODE, request: ME, table: &TABLE });
+        self.tell(&Event::Activated { server: DECODE, request: ME, table: &TABLE });
     }
 
     fn finish(&mut self, stored: Tokens) {
-        self.tell(&Fact::Finished { server: DECODE, request: ME, table: &TABLE, stored });
+        self.tell(&Event::Finished { server: DECODE, request: ME, table: &TABLE, stored });
     }
 
     /// The codes found so far, as often as they were.
@@ -188,7 +188,7 @@ fn a_request_fits_exactly_if_both_pools_can_ever_hold_it() {
             let run = Run::whole(ContentId(1), Tokens(prompt + output));
             let text = Text(Rc::new(Chains::default().sequence(0, [run])));
             let prompt = Tokens(prompt);
-            oracle.observe(Tick(1), &Fact::Arrived { request: ME, text, prompt, admitted }, &[]);
+            oracle.observe(Tick(1), &Event::Arrived { request: ME, text, prompt, admitted }, &[]);
             let wrong = oracle.findings().count(Code::CapacityWrong);
             assert_eq!(wrong, u64::from(admitted != fits), "{terms:?} {prompt} {output}");
         }
@@ -203,7 +203,7 @@ fn a_reservation_is_of_the_pages_behind_the_match() {
     {
         let mut scene = Scene::new(TERMS);
         let pages: Vec<PageId> = (1..=taken).map(PageId).collect();
-        scene.tell(&Fact::Reserved {
+        scene.tell(&Event::Reserved {
             server: DECODE,
             request: ME,
             attempt: 0,
@@ -244,7 +244,7 @@ fn a_page_given_back_for_some_of_its_rows_is_found() {
     for (start, expected) in [(0, vec![]), (1, vec![(Code::PageFreedPart, 1)])] {
         let mut scene = Scene::reserved(TERMS);
         let page = TABLE[1];
-        scene.tell(&Fact::FreedPart { server: DECODE, request: ME, page, start });
+        scene.tell(&Event::FreedPart { server: DECODE, request: ME, page, start });
         assert_eq!(scene.found(), expected, "from row {start} on");
     }
 }
@@ -256,14 +256,14 @@ fn close(gone: &[RequestId], keeps: bool, locked: u32, cut_short: bool) -> Vec<F
     let mut remains = Vec::new();
     for (server, total, held) in [(PREFILL, 8, &SOURCE[..]), (DECODE, 4, &TABLE[..])] {
         if !keeps {
-            scene.tell(&Fact::Freed { server, holder: Holder::Request(ME), pages: held });
+            scene.tell(&Event::Freed { server, holder: Holder::Request(ME), pages: held });
         }
         let free = (1..=total).map(PageId).filter(|page| !(keeps && held.contains(page)));
         let (free, cached) = (free.collect(), Vec::new());
         remains.push(Remains { server, free, cached, protected: Pages(locked) });
     }
     for &request in gone {
-        scene.tell(&Fact::Ended { request, outcome: Outcome::Finished });
+        scene.tell(&Event::Ended { request, outcome: Outcome::Finished });
     }
     let judgement = scene.oracle.close(Tick(2), &remains, cut_short);
     assert_eq!(judgement.chances.get(Chance::Checks), 2);
@@ -303,7 +303,7 @@ fn a_refusal_says_what_should_have_been() {
         ),
     ] {
         let mut scene = Scene::new(TERMS);
-        scene.tell(&Fact::Refused { request: ME, code, ranks, said: "no" });
+        scene.tell(&Event::Refused { request: ME, code, ranks, said: "no" });
         let finding = scene.evidence(code);
         assert_eq!((&*finding.expected, &*finding.found), (expected, "no"));
         assert_eq!(finding.rank, ranks.first().copied());
@@ -313,7 +313,7 @@ fn a_refusal_says_what_should_have_been() {
 #[test]
 fn rows_restored_from_the_host_are_written() {
     let mut scene = Scene::reserved(TERMS);
-    scene.tell(&Fact::Restored { server: DECODE, request: ME, from: Tokens(0), to: LENGTH });
+    scene.tell(&Event::Restored { server: DECODE, request: ME, from: Tokens(0), to: LENGTH });
     for rank in 0..2 {
         scene.store(rank as usize, &scene.own(rank));
     }
@@ -324,9 +324,9 @@ fn rows_restored_from_the_host_are_written() {
 #[test]
 fn pages_of_the_cache_are_its_own() {
     let mut scene = Scene::reserved(TERMS);
-    scene.tell(&Fact::Cached { server: DECODE, request: ME, pages: &TABLE });
-    scene.tell(&Fact::Freed { server: DECODE, holder: Holder::Cache, pages: &TABLE[..1] });
-    let books = |cached| Fact::Books {
+    scene.tell(&Event::Cached { server: DECODE, request: ME, pages: &TABLE });
+    scene.tell(&Event::Freed { server: DECODE, holder: Holder::Cache, pages: &TABLE[..1] });
+    let books = |cached| Event::Books {
         server: DECODE,
         free: Pages(3),
         evictable: Pages(cached),
@@ -335,12 +335,12 @@ fn pages_of_the_cache_are_its_own() {
     scene.tell(&books(1));
     assert_eq!(scene.found(), []);
     scene.tell(&books(2));
-    scene.tell(&Fact::Freed { server: DECODE, holder: Holder::Request(ME), pages: &TABLE[1..] });
+    scene.tell(&Event::Freed { server: DECODE, holder: Holder::Request(ME), pages: &TABLE[1..] });
     assert_eq!(scene.found(), [(Code::PageTwoOwners, 1), (Code::CountDrift, 1)]);
     let owners = scene.evidence(Code::PageTwoOwners);
     assert_eq!(owners.expected, "page 1 held by request 0 that gives it back");
     assert_eq!(owners.found, "the cache");
     // A page that nobody holds.
-    scene.tell(&Fact::Cached { server: DECODE, request: OTHER, pages: &TABLE[..1] });
+    scene.tell(&Event::Cached { server: DECODE, request: OTHER, pages: &TABLE[..1] });
     assert_eq!(scene.oracle.findings().count(Code::PageTwoOwners), 2);
 }

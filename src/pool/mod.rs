@@ -5,7 +5,6 @@
 //! [`FreeOrder`]. The pool obeys, as the real allocators do: it never asks who owns
 //! a page, so a page can be given back twice and is then handed out twice. An oracle watches.
 
-pub mod memory;
 pub mod order;
 
 use thiserror::Error;

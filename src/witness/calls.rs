@@ -4,12 +4,12 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
 
 use super::newly_found;
+use crate::event::{Event, Side, Write};
 use crate::finding::Code;
 use crate::layout::Layout;
 use crate::limits;
-use crate::oracle::fact::{Fact, Side, Write};
+use crate::memory::{Memory, Stamp};
 use crate::planner::Piece;
-use crate::pool::memory::{Memory, Stamp};
 use crate::prompt::Sequence;
 use crate::units::{PageId, Rank, RequestId, Tick, Tokens};
 use crate::world::Observer;
@@ -251,8 +251,8 @@ fn fate(known: &Known, position: Tokens, held: Option<Stamp>) -> Fate {
 
 impl Observer for Calls {
     fn told(&mut self, seen: &Seen<'_>) {
-        match *seen.fact {
-            Fact::Arrived { request, ref text, prompt, .. } => {
+        match *seen.event {
+            Event::Arrived { request, ref text, prompt, .. } => {
                 let known = Known {
                     text: Rc::clone(&text.0),
                     prompt,
@@ -264,43 +264,43 @@ impl Observer for Calls {
                 };
                 self.known.insert(request, known);
             }
-            Fact::Refused { request, code, ranks, said } => {
+            Event::Refused { request, code, ranks, said } => {
                 self.refused(request, code, said, !ranks.is_empty());
             }
-            Fact::Hit { server, request, pages } if server.side == Side::Decode => {
+            Event::Hit { server, request, pages } if server.side == Side::Decode => {
                 if let Some(known) = self.known(request) {
                     known.table = pages.to_vec();
                 }
             }
-            Fact::Reserved { request, attempt, length, matched, .. } => {
+            Event::Reserved { request, attempt, length, matched, .. } => {
                 if let Some(known) = self.known(request) {
                     (known.attempt, known.length, known.matched) = (attempt, length, matched);
                     known.written.clear();
                 }
             }
-            Fact::Taken { server, request, first, pages } if server.side == Side::Decode => {
+            Event::Taken { server, request, first, pages } if server.side == Side::Decode => {
                 if let Some(known) = self.known(request) {
                     known.table.truncate(first.index());
                     known.table.extend(pages);
                 }
             }
-            Fact::Restored { request, from, to, .. } => {
+            Event::Restored { request, from, to, .. } => {
                 if let Some(known) = self.known(request) {
                     known.written.extend(from.0..to.0);
                 }
             }
-            Fact::Landed { part, writes } => {
+            Event::Landed { part, writes } => {
                 self.landed(part.request, part.attempt, part.piece, part.rank, writes.0);
             }
-            Fact::Ended { request, .. } => {
+            Event::Ended { request, .. } => {
                 self.known.remove(&request);
             }
             _ => {}
         }
         let new = newly_found(&mut self.found, seen);
         let placed = [Code::PlacedMissing, Code::PlacedShifted, Code::PlacedForeign];
-        if let Fact::Activated { request, table, .. } | Fact::Finished { request, table, .. } =
-            *seen.fact
+        if let Event::Activated { request, table, .. } | Event::Finished { request, table, .. } =
+            *seen.event
             && self.placed.is_none()
             && new.iter().any(|(code, _)| placed.contains(code))
         {

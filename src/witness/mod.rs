@@ -1,7 +1,7 @@
 //! Witnesses: observers that keep what they see of one run, for people to look at.
 //!
 //! [`Calls`] keeps the planner calls with what became of them, [`Pools`] who held how many pages
-//! when, [`Trace`] writes a line for every fact. None of them judges: what is wrong is what the
+//! when, [`Trace`] writes a line for every event. None of them judges: what is wrong is what the
 //! oracle has found, and what a row holds is what the memory says.
 
 mod calls;
@@ -10,8 +10,8 @@ mod trace;
 
 use std::collections::BTreeMap;
 
+use crate::event::Event;
 use crate::finding::Code;
-use crate::oracle::fact::Fact;
 use crate::units::Tick;
 use crate::world::Observer;
 use crate::world::observer::{Call, Seen};
@@ -50,7 +50,7 @@ fn newly_found(told: &mut BTreeMap<Code, u64>, seen: &Seen<'_>) -> Vec<(Code, u6
     new
 }
 
-/// Whether a fact is the books of a server, which repeat what moves have told.
-fn is_books(fact: &Fact<'_>) -> bool {
-    matches!(fact, Fact::Books { .. })
+/// Whether an event is the books of a server, which repeat what moves have told.
+fn is_books(event: &Event<'_>) -> bool {
+    matches!(event, Event::Books { .. })
 }

@@ -4,9 +4,9 @@
 use std::collections::BTreeMap;
 
 use super::{is_books, newly_found};
+use crate::event::{Event, Part, Server, Side};
 use crate::finding::Code;
 use crate::limits;
-use crate::oracle::fact::{Fact, Part, Server, Side};
 use crate::units::{PageId, Tick};
 use crate::world::Observer;
 use crate::world::observer::Seen;
@@ -84,7 +84,7 @@ impl Pools {
 
     fn change(&mut self, server: Server, pages: &[PageId], change: impl Fn(&mut Page)) {
         let counts = &mut self.counts[place(server.side)];
-        let known = self.pages.get_mut(&server).expect("facts name known servers");
+        let known = self.pages.get_mut(&server).expect("events name known servers");
         // Page 0 is padding and no pool counts it.
         for id in pages.iter().filter(|id| id.0 > 0) {
             let Some(page) = known.get_mut(id.index()) else { continue };
@@ -149,29 +149,29 @@ impl Counts {
 
 impl Observer for Pools {
     fn told(&mut self, seen: &Seen<'_>) {
-        match *seen.fact {
-            Fact::Taken { server, pages, .. } => {
+        match *seen.event {
+            Event::Taken { server, pages, .. } => {
                 self.change(server, pages, |page| page.owner = Owner::Request);
             }
-            Fact::Cached { server, pages, .. } => {
+            Event::Cached { server, pages, .. } => {
                 self.change(server, pages, |page| page.owner = Owner::Cache);
             }
-            Fact::Freed { server, pages, .. } => {
+            Event::Freed { server, pages, .. } => {
                 self.change(server, pages, |page| page.owner = Owner::Free);
             }
-            Fact::Queued { part, source, target, source_pages, target_pages } => {
+            Event::Queued { part, source, target, source_pages, target_pages } => {
                 let touched = [(source, source_pages.to_vec()), (target, target_pages.to_vec())];
                 self.copies(&touched, |page| page.copies += 1);
                 self.copies.insert(part, touched);
             }
-            Fact::Landed { part, .. } => {
+            Event::Landed { part, .. } => {
                 if let Some(touched) = self.copies.remove(&part) {
                     self.copies(&touched, |page| page.copies -= 1);
                 }
             }
             _ => {}
         }
-        if !is_books(seen.fact) {
+        if !is_books(seen.event) {
             self.note(seen.tick);
         }
         for (code, more) in newly_found(&mut self.told, seen) {

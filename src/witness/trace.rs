@@ -1,11 +1,11 @@
-//! One line for every fact of a run.
+//! One line for every event of a run.
 
 use std::collections::BTreeMap;
 
 use super::{is_books, newly_found};
+use crate::event::{Event, Holder, Outcome, Part, Server, Writes};
 use crate::finding::{Code, Named};
 use crate::limits;
-use crate::oracle::fact::{Fact, Holder, Outcome, Part, Server, Writes};
 use crate::units::{PageId, Rank, Tick};
 use crate::world::Observer;
 use crate::world::observer::{Call, Seen};
@@ -67,8 +67,8 @@ impl<W: FnMut(&str)> Trace<W> {
 impl<W: FnMut(&str)> Observer for Trace<W> {
     fn told(&mut self, seen: &Seen<'_>) {
         // The books only repeat what the moves before them say.
-        if !is_books(seen.fact) {
-            let (whose, event, what) = words(seen.fact);
+        if !is_books(seen.event) {
+            let (whose, event, what) = words(seen.event);
             self.line(seen.tick, &whose, event, &what);
         }
         for (code, count) in newly_found(&mut self.found, seen) {
@@ -95,60 +95,62 @@ impl<W: FnMut(&str)> Observer for Trace<W> {
     }
 }
 
-/// Whose a fact is, its name and what it says.
-fn words(fact: &Fact<'_>) -> (String, &'static str, String) {
-    let (request, event, what) = match fact {
-        Fact::Arrived { request, prompt, admitted, .. } => {
+/// Whose an event is, its name and what it says.
+fn words(event: &Event<'_>) -> (String, &'static str, String) {
+    let (request, event, what) = match event {
+        Event::Arrived { request, prompt, admitted, .. } => {
             let verdict = if *admitted { "" } else { ", which the pools can never hold" };
             (Some(request), "arrives", format!("prompt of {prompt} tokens{verdict}"))
         }
-        Fact::Refused { request, ranks, said, .. } => {
+        Event::Refused { request, ranks, said, .. } => {
             (Some(request), "refused", format!("{}{said}", by(ranks)))
         }
-        Fact::Hit { server, request, pages: ids } => (Some(request), "hit", at(*server, ids)),
-        Fact::Reserved { server, request, length, matched, prefix, pages: ids, .. } => {
+        Event::Hit { server, request, pages: ids } => (Some(request), "hit", at(*server, ids)),
+        Event::Reserved { server, request, length, matched, prefix, pages: ids, .. } => {
             let what = format!("S={prefix}, matched {matched} of {length} tokens");
             (Some(request), "reserved", format!("{}: {what}", at(*server, ids)))
         }
-        Fact::Taken { server, request, pages: ids, .. } => {
+        Event::Taken { server, request, pages: ids, .. } => {
             (Some(request), "taken", at(*server, ids))
         }
-        Fact::Cached { server, request, pages: ids } => (Some(request), "cached", at(*server, ids)),
-        Fact::Freed { server, holder: Holder::Request(request), pages: ids } => {
+        Event::Cached { server, request, pages: ids } => {
+            (Some(request), "cached", at(*server, ids))
+        }
+        Event::Freed { server, holder: Holder::Request(request), pages: ids } => {
             (Some(request), "freed", at(*server, ids))
         }
-        Fact::Freed { server, holder: Holder::Cache, pages: ids } => {
+        Event::Freed { server, holder: Holder::Cache, pages: ids } => {
             (None, "freed", format!("{}, by the cache", at(*server, ids)))
         }
-        Fact::Queued { part, target, source_pages, target_pages, .. } => {
+        Event::Queued { part, target, source_pages, target_pages, .. } => {
             let moved = format!("pages {} -> {}", pages(source_pages), pages(target_pages));
             (Some(&part.request), "queued", format!("{} of {target}: {moved}", copy(part)))
         }
-        Fact::FreedPart { server, request, page, start } => {
+        Event::FreedPart { server, request, page, start } => {
             let what = format!("{}, for the sake of rows from {start} on", at(*server, &[*page]));
             (Some(request), "freed", what)
         }
-        Fact::Read { part, writes } => {
+        Event::Read { part, writes } => {
             (Some(&part.request), "read", format!("{}: {} rows", copy(part), rows(writes)))
         }
-        Fact::Landed { part, writes } => {
+        Event::Landed { part, writes } => {
             (Some(&part.request), "landed", format!("{}: {} rows", copy(part), rows(writes)))
         }
-        Fact::DraftLanded { part, writes } => {
+        Event::DraftLanded { part, writes } => {
             (Some(&part.request), "landed", format!("{}: {} draft rows", copy(part), rows(writes)))
         }
-        Fact::Restored { server, request, from, to } => {
+        Event::Restored { server, request, from, to } => {
             (Some(request), "restored", format!("{server}: positions {from} to before {to}"))
         }
-        Fact::Activated { server, request, table } => {
+        Event::Activated { server, request, table } => {
             (Some(request), "activated", at(*server, table))
         }
-        Fact::Finished { server, request, table, stored } => {
+        Event::Finished { server, request, table, stored } => {
             let what = format!("{}: {stored} positions stored", at(*server, table));
             (Some(request), "finished", what)
         }
-        Fact::Retracted { request } => (Some(request), "retracted", String::new()),
-        Fact::Ended { request, outcome } => {
+        Event::Retracted { request } => (Some(request), "retracted", String::new()),
+        Event::Ended { request, outcome } => {
             let how = match outcome {
                 Outcome::Finished => "with all its output",
                 Outcome::Failed => "by a refusal",
@@ -156,7 +158,7 @@ fn words(fact: &Fact<'_>) -> (String, &'static str, String) {
             };
             (Some(request), "ended", how.to_owned())
         }
-        Fact::Books { server, free, evictable, protected } => {
+        Event::Books { server, free, evictable, protected } => {
             let what = format!("{server}: free {free}, cached {evictable} + {protected} locked");
             (None, "books", what)
         }

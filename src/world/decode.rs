@@ -3,17 +3,17 @@
 use std::collections::VecDeque;
 
 use super::World;
-use super::event::Event;
-use super::handoff::{Fact as Told, Handoff, Rules};
+use super::handoff::{Handoff, Rules, Signal};
+use super::queue::Timer;
 use super::request::{HostCopy, Place, Target};
 use super::store::{Store, split_taken};
 use crate::behaviour::{
     CommittedLength, FreeSegment, NextStepDemand, Resumption, Retraction, TailRelease,
 };
 use crate::cache::partial::PartialIndex;
+use crate::event::{Event, Holder, Outcome};
 use crate::finding::{Mark, Metric};
-use crate::oracle::fact::{Fact, Holder, Outcome};
-use crate::pool::memory::{Extent, Stamp};
+use crate::memory::{Extent, Stamp};
 use crate::scenario::Moment;
 use crate::units::{PageId, Pages, RequestId, Tick, Tokens};
 
@@ -56,8 +56,8 @@ impl World<'_> {
         let index = live.decode;
         let target = live.target.as_ref().expect("a transfer has reserved pages");
         let store = &self.decodes[index].store;
-        let fact = Fact::Activated { server: store.server, request, table: &target.table };
-        self.log.tell(&fact, &store.memory);
+        let event = Event::Activated { server: store.server, request, table: &target.table };
+        self.log.tell(&event, &store.memory);
         self.decodes[index].transferring -= 1;
         self.decodes[index].running.push(request);
         self.moment(request, Moment::Running);
@@ -135,7 +135,7 @@ impl World<'_> {
         let ticks = Tick(config.step_ticks + config.request_ticks * batch.len() as u64);
         self.log.count(Metric::DecodeSteps, 1);
         self.decodes[index].step = Some(batch);
-        self.queue.plan(self.log.now + ticks, Event::DecodeStepEnds { server: index });
+        self.queue.plan(self.log.now + ticks, Timer::DecodeStepEnds { server: index });
     }
 
     /// The step under way ends: each request's next position is stored.
@@ -193,8 +193,8 @@ impl World<'_> {
         };
         let keys = self.decode_keys(&keyed, committed);
         let decode = &mut self.decodes[index];
-        let fact = Fact::Finished { server: decode.store.server, request, table, stored };
-        self.log.tell(&fact, &decode.store.memory);
+        let event = Event::Finished { server: decode.store.server, request, table, stored };
+        self.log.tell(&event, &decode.store.memory);
         let mut returned = table[shared.min(table.len())..].to_vec();
         if let Some(cache) = &mut decode.store.cache {
             let full = committed.pages_floor(virtual_page).index().min(table.len());
@@ -211,8 +211,8 @@ impl World<'_> {
             // Without a lock on its match, even pages that were shared may be the cache's no more.
             let (kept, _) = split_taken(&table[..full], &taken);
             if !kept.is_empty() {
-                let fact = Fact::Cached { server: decode.store.server, request, pages: &kept };
-                self.log.tell(&fact, &decode.store.memory);
+                let event = Event::Cached { server: decode.store.server, request, pages: &kept };
+                self.log.tell(&event, &decode.store.memory);
             }
         }
         self.log.count(Metric::Finished, 1);
@@ -280,7 +280,7 @@ impl World<'_> {
     pub(super) fn drop_running(&mut self, request: RequestId) {
         let live = self.live_mut(request);
         let target = live.target.take().expect("a running request has pages");
-        self.hand(request, Told::Aborted);
+        self.hand(request, Signal::Aborted);
         self.leave_running(request, &target, &target.table[target.shared..]);
         self.end(request, Outcome::Aborted);
     }
@@ -306,12 +306,12 @@ impl World<'_> {
                 // The last output token is known but not stored: prefill computes it, too. Whatever
                 // the old transfer still does is in vain.
                 live.length = stored + Tokens(1);
-                self.hand(request, Told::Aborted);
+                self.hand(request, Signal::Aborted);
             }
         }
         self.log.mark(Mark::Retracted);
         self.log.count(Metric::Retractions, 1);
-        self.log.tell(&Fact::Retracted { request }, &[]);
+        self.log.tell(&Event::Retracted { request }, &[]);
         self.leave_running(request, &target, &target.table[target.shared..]);
         self.decodes[index].retracted.push_back(request);
         self.moment(request, Moment::Retracted);

@@ -3,14 +3,14 @@
 use std::collections::BTreeMap;
 
 use super::World;
-use super::event::Event;
-use super::handoff::{Fact as Told, Part as HandoffPart, Stage};
+use super::handoff::{Part as HandoffPart, Signal, Stage};
+use super::queue::Timer;
 use super::request::Place;
 use super::transfer::handoff_part;
 use crate::behaviour::{AbortCleanup, Flush, LostMessage};
 use crate::cache::partial::PartialIndex;
+use crate::event::{Outcome, Part, Side};
 use crate::finding::Mark;
-use crate::oracle::fact::{Outcome, Part, Side};
 use crate::scenario::{Fault, Moment};
 use crate::units::{RequestId, Tick};
 
@@ -72,7 +72,7 @@ impl World<'_> {
         }
         for (fault, one) in self.scenario.faults.iter().enumerate() {
             if let Fault::Flush { side, server, at } = *one {
-                self.queue.plan(at, Event::Flushes { side, server: server as usize, fault });
+                self.queue.plan(at, Timer::Flushes { side, server: server as usize, fault });
             }
         }
     }
@@ -80,7 +80,7 @@ impl World<'_> {
     /// `request` has reached `moment`: its aborts that count from there are planned.
     pub(super) fn moment(&mut self, request: RequestId, moment: Moment) {
         for &(after, fault) in self.faults.aborts.get(&(request, moment)).into_iter().flatten() {
-            self.queue.plan(self.log.now + after, Event::Aborts { request, fault });
+            self.queue.plan(self.log.now + after, Timer::Aborts { request, fault });
         }
     }
 
@@ -96,7 +96,7 @@ impl World<'_> {
             Place::Arriving => {
                 self.log.mark(Mark::AbortWaiting);
                 self.leave_queue(request, AbortCleanup::ForgetsWaiting);
-                self.hand(request, Told::Aborted);
+                self.hand(request, Signal::Aborted);
             }
             Place::Transferring => self.abort_transfer(request),
             Place::Running => {
@@ -112,7 +112,7 @@ impl World<'_> {
                 live.host = None;
                 let is_over = live.handoff.stage() == Stage::Active;
                 self.leave_queue(request, AbortCleanup::ForgetsRetracted);
-                self.hand(request, Told::Aborted);
+                self.hand(request, Signal::Aborted);
                 // A transfer that has not begun ends by what it is told.
                 if is_over {
                     self.end(request, Outcome::Aborted);
@@ -137,7 +137,7 @@ impl World<'_> {
             self.log.mark(Mark::AbortInFlight);
         }
         self.forget(request, state);
-        self.close_transfer(request, Told::Aborted);
+        self.close_transfer(request, Signal::Aborted);
     }
 
     /// Forgets what an aborted request holds, if that is what happens in `state`.
@@ -166,30 +166,30 @@ impl World<'_> {
         live.messages += 1;
         let again = self.log.now + Tick(self.scenario.link.message_ticks);
         let Some(&(what, fault)) = self.faults.messages.get(&(part.request, number)) else {
-            return self.told_of_part(part, Told::PartLanded);
+            return self.told_of_part(part, Signal::PartLanded);
         };
         self.faults.have_struck[fault] = true;
         match what {
             MessageFault::Lost => {
                 self.log.mark(Mark::MessageLost);
                 if self.switches.lost_message == LostMessage::Fails {
-                    self.queue.plan(again, Event::MessageIsMissed { part });
+                    self.queue.plan(again, Timer::MessageIsMissed { part });
                 }
             }
             MessageFault::Doubled => {
                 self.log.mark(Mark::MessageDoubled);
-                self.told_of_part(part, Told::PartLanded);
-                self.queue.plan(again, Event::MessageComesAgain { part });
+                self.told_of_part(part, Signal::PartLanded);
+                self.queue.plan(again, Timer::MessageComesAgain { part });
             }
         }
     }
 
     /// A message about a part arrives; it counts only for the transfer that the part belongs to.
-    pub(super) fn told_of_part(&mut self, part: Part, what: impl Fn(HandoffPart) -> Told) {
+    pub(super) fn told_of_part(&mut self, part: Part, what: impl Fn(HandoffPart) -> Signal) {
         if self.live(part.request).attempt == part.attempt {
             let told = what(handoff_part(part));
             match told {
-                Told::PartLost(_) => self.close_transfer(part.request, told),
+                Signal::PartLost(_) => self.close_transfer(part.request, told),
                 _ => self.hand(part.request, told),
             }
         }

@@ -1,7 +1,7 @@
-//! The handoff of one request from prefill to decode, as a pure state machine: facts in, actions out.
+//! The handoff of one request from prefill to decode, as a pure state machine: signals in, actions out.
 //!
-//! The machine decides when decode may activate, and when each side may give its pages back. Facts
-//! can come in any order, twice, or late; a fact that no longer matters changes nothing.
+//! The machine decides when decode may activate, and when each side may give its pages back. Signals
+//! can come in any order, twice, or late; a signal that no longer matters changes nothing.
 
 use std::collections::BTreeSet;
 
@@ -27,7 +27,7 @@ pub enum Stage {
 
 /// What the machine is told.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Fact {
+pub enum Signal {
     /// Decode has reserved its pages.
     Reserved,
     /// Prefill has begun to compute a chunk.
@@ -165,27 +165,27 @@ impl Handoff {
         }
     }
 
-    /// Takes `fact` in and says what follows.
-    pub fn step(&mut self, fact: Fact) -> Vec<Action> {
+    /// Takes `signal` in and says what follows.
+    pub fn step(&mut self, signal: Signal) -> Vec<Action> {
         let mut actions = Vec::new();
-        match (self.stage, fact) {
+        match (self.stage, signal) {
             (Stage::Ended, _) => {}
-            (Stage::Waiting, Fact::Reserved) => {
+            (Stage::Waiting, Signal::Reserved) => {
                 self.stage = Stage::Reserved;
                 self.destination_held = true;
             }
-            (Stage::Waiting, Fact::Refused | Fact::Aborted) => self.stage = Stage::Closing,
-            (stage, Fact::ComputeStarted) if stage == Stage::Waiting || self.wants_more() => {
+            (Stage::Waiting, Signal::Refused | Signal::Aborted) => self.stage = Stage::Closing,
+            (stage, Signal::ComputeStarted) if stage == Stage::Waiting || self.wants_more() => {
                 self.source_held = true;
                 self.computing = true;
             }
-            (Stage::Waiting, Fact::GaveWay) => {
+            (Stage::Waiting, Signal::GaveWay) => {
                 if !self.computing && std::mem::take(&mut self.source_held) {
                     actions.push(Action::ReleaseSource);
                 }
             }
-            (Stage::Reserved, Fact::Refused | Fact::Aborted | Fact::PartLost(_)) => {
-                if let Fact::PartLost(part) = fact {
+            (Stage::Reserved, Signal::Refused | Signal::Aborted | Signal::PartLost(_)) => {
+                if let Signal::PartLost(part) = signal {
                     self.forget(part);
                 }
                 self.stage = Stage::Closing;
@@ -193,19 +193,19 @@ impl Handoff {
                     self.release_destination(&mut actions);
                 }
             }
-            (Stage::Active, Fact::Refused | Fact::Aborted) => self.sender_stopped = true,
-            (Stage::Active | Stage::Closing, Fact::PartLost(part)) => {
+            (Stage::Active, Signal::Refused | Signal::Aborted) => self.sender_stopped = true,
+            (Stage::Active | Stage::Closing, Signal::PartLost(part)) => {
                 self.sender_stopped = true;
                 self.forget(part);
             }
-            (Stage::Closing, Fact::TimedOut) if self.rules.release == ReleaseOnAbort::Timeout => {
+            (Stage::Closing, Signal::TimedOut) if self.rules.release == ReleaseOnAbort::Timeout => {
                 self.release_destination(&mut actions);
             }
-            (_, Fact::ComputeEnded) => self.computing = false,
-            (Stage::Reserved | Stage::Active | Stage::Closing, Fact::PartQueued(part)) => {
+            (_, Signal::ComputeEnded) => self.computing = false,
+            (Stage::Reserved | Stage::Active | Stage::Closing, Signal::PartQueued(part)) => {
                 self.queue(part);
             }
-            (Stage::Reserved | Stage::Active | Stage::Closing, Fact::PartLanded(part)) => {
+            (Stage::Reserved | Stage::Active | Stage::Closing, Signal::PartLanded(part)) => {
                 self.land(part);
                 if self.stage == Stage::Reserved && self.is_complete(part) {
                     self.stage = Stage::Active;
@@ -214,11 +214,14 @@ impl Handoff {
                 }
             }
             // Repeated, late, or before its time: nothing to do.
-            (Stage::Reserved | Stage::Active | Stage::Closing, Fact::Reserved)
-            | (_, Fact::ComputeStarted)
-            | (Stage::Waiting, Fact::PartQueued(_) | Fact::PartLanded(_) | Fact::PartLost(_))
-            | (Stage::Closing, Fact::Refused | Fact::Aborted)
-            | (_, Fact::TimedOut | Fact::GaveWay) => {}
+            (Stage::Reserved | Stage::Active | Stage::Closing, Signal::Reserved)
+            | (_, Signal::ComputeStarted)
+            | (
+                Stage::Waiting,
+                Signal::PartQueued(_) | Signal::PartLanded(_) | Signal::PartLost(_),
+            )
+            | (Stage::Closing, Signal::Refused | Signal::Aborted)
+            | (_, Signal::TimedOut | Signal::GaveWay) => {}
         }
         self.settle(&mut actions);
         actions

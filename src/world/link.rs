@@ -8,10 +8,10 @@
 use std::collections::VecDeque;
 use std::ops::Range;
 
+use crate::event::{Part, Write};
 use crate::layout::Layout;
-use crate::oracle::fact::{Part, Write};
+use crate::memory::{Memory, Stamp};
 use crate::planner::RunPlan;
-use crate::pool::memory::{Memory, Stamp};
 use crate::units::{PageId, PageSize, RequestId, Row, Tick};
 
 /// A piece's part for one rank, on its way.
@@ -222,8 +222,8 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
+    use crate::memory::Extent;
     use crate::planner::Run;
-    use crate::pool::memory::Extent;
     use crate::prompt::ChainId;
     use crate::units::Tokens;
 

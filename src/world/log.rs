@@ -1,4 +1,4 @@
-//! What a run leaves while it goes: every fact to the oracle and into the digest, marks and metrics.
+//! What a run leaves while it goes: every event to the oracle and into the digest, marks and metrics.
 
 use std::collections::BTreeMap;
 use std::hash::{Hash, Hasher};
@@ -6,13 +6,13 @@ use std::hash::{Hash, Hasher};
 use siphasher::sip::SipHasher13;
 
 use super::observer::{Call, Observer, Seen};
+use crate::event::Event;
 use crate::finding::{Chance, FreeRun, FreeSample, Mark, Metric, Run, Tally};
-use crate::oracle::fact::Fact;
+use crate::memory::Memory;
 use crate::oracle::{Oracle, Remains};
-use crate::pool::memory::Memory;
 use crate::units::Tick;
 
-/// Bytes that are hashed at a time: a fact is many small numbers, each of which would cost the hasher
+/// Bytes that are hashed at a time: an event is many small numbers, each of which would cost the hasher
 /// as much as eight bytes do.
 const DIGEST_BYTES: usize = 1_024;
 
@@ -109,13 +109,13 @@ impl<'a> Log<'a> {
         self.observer = Some(observer);
     }
 
-    /// States a fact; see [`Oracle::observe`] for `memory`.
-    pub(super) fn tell(&mut self, fact: &Fact<'_>, memory: &[Memory]) {
-        (self.now, fact).hash(&mut self.digest);
-        self.oracle.observe(self.now, fact, memory);
+    /// States an event; see [`Oracle::observe`] for `memory`.
+    pub(super) fn tell(&mut self, event: &Event<'_>, memory: &[Memory]) {
+        (self.now, event).hash(&mut self.digest);
+        self.oracle.observe(self.now, event, memory);
         if let Some(observer) = &mut self.observer {
             let findings = self.oracle.findings();
-            observer.told(&Seen { tick: self.now, fact, memory, findings });
+            observer.told(&Seen { tick: self.now, event, memory, findings });
         }
     }
 

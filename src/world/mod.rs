@@ -41,10 +41,10 @@ use thiserror::Error;
 use crate::behaviour::{
     Behaviours, CacheKey, CapacityUnit, RefusedRequest, ReleaseOnAbort, Retraction,
 };
+use crate::event::{Event, Outcome, Server, Side, Text};
 use crate::finding::{Chance, Code, FreeSample, Mark, Metric, Run};
 use crate::layout::Layout;
 use crate::limits;
-use crate::oracle::fact::{Fact, Outcome, Server, Side, Text};
 use crate::oracle::{Oracle, Terms};
 use crate::planner::Planner;
 use crate::planner::pairing::{self, Endpoint, Pairing, PairingRefusal};
@@ -56,7 +56,6 @@ use crate::workload::{self, Request, WorkloadError};
 
 pub mod admission;
 mod decode;
-mod event;
 mod fault;
 pub mod handoff;
 mod link;
@@ -64,6 +63,7 @@ mod log;
 mod make;
 pub mod observer;
 mod prefill;
+mod queue;
 pub mod registry;
 mod request;
 mod reservation;
@@ -74,13 +74,13 @@ pub use observer::Observer;
 pub use registry::{FreeOrderSetup, Registry};
 
 use decode::Decode;
-use event::{Event, Queue};
 use fault::Faults;
-use handoff::Fact as Told;
+use handoff::Signal;
 use link::{Copy, Link};
 use log::Log;
 use make::{Make, draft_rows};
 use prefill::Prefill;
+use queue::{Queue, Timer};
 use request::{Destination, Live, Place};
 use store::Store;
 
@@ -229,7 +229,7 @@ impl<'a> World<'a> {
     fn start(&mut self) {
         self.plan_faults();
         if let Some(first) = self.requests.first() {
-            self.queue.plan(first.at, Event::Arrives);
+            self.queue.plan(first.at, Timer::Arrives);
         }
     }
 
@@ -247,31 +247,31 @@ impl<'a> World<'a> {
         self.events += 1;
         self.log.now = tick;
         match event {
-            Event::CopyServed { link } => self.copy_served(link),
-            Event::CopyLands { copy } => self.copy_lands(copy),
-            Event::MessageComesAgain { part } => self.told_of_part(part, Told::PartLanded),
-            Event::MessageIsMissed { part } => self.told_of_part(part, Told::PartLost),
-            Event::PrefillStepEnds { server } => self.prefill_step_ends(server),
-            Event::DecodeStepEnds { server } => self.decode_step_ends(server),
-            Event::DestinationKnown { request, attempt } => {
+            Timer::CopyServed { link } => self.copy_served(link),
+            Timer::CopyLands { copy } => self.copy_lands(copy),
+            Timer::MessageComesAgain { part } => self.told_of_part(part, Signal::PartLanded),
+            Timer::MessageIsMissed { part } => self.told_of_part(part, Signal::PartLost),
+            Timer::PrefillStepEnds { server } => self.prefill_step_ends(server),
+            Timer::DecodeStepEnds { server } => self.decode_step_ends(server),
+            Timer::DestinationKnown { request, attempt } => {
                 self.destination_known(request, attempt);
             }
-            Event::Arrives => {
+            Timer::Arrives => {
                 let request = RequestId(self.arrived);
                 self.arrived += 1;
                 self.arrive(request);
                 self.sample_free_runs();
                 if let Some(next) = self.requests.get(request.index() + 1) {
-                    self.queue.plan(next.at, Event::Arrives);
+                    self.queue.plan(next.at, Timer::Arrives);
                 }
             }
-            Event::Aborts { request, fault } => self.abort(request, fault),
-            Event::ReleaseTimesOut { request, attempt } => {
+            Timer::Aborts { request, fault } => self.abort(request, fault),
+            Timer::ReleaseTimesOut { request, attempt } => {
                 if self.live(request).attempt == attempt {
-                    self.hand(request, Told::TimedOut);
+                    self.hand(request, Signal::TimedOut);
                 }
             }
-            Event::Flushes { side, server, fault } => self.flush(side, server, fault),
+            Timer::Flushes { side, server, fault } => self.flush(side, server, fault),
         }
         self.pump();
         true
@@ -375,8 +375,8 @@ impl<'a> World<'a> {
         self.live[number] = Some(live);
         self.log.count(Metric::Requests, 1);
         self.log.count(Metric::PromptTokens, u64::from(prompt.0));
-        let fact = Fact::Arrived { request, text: Text(text), prompt, admitted: fits };
-        self.log.tell(&fact, &[]);
+        let event = Event::Arrived { request, text: Text(text), prompt, admitted: fits };
+        self.log.tell(&event, &[]);
         self.log.chance(Chance::Pairings);
         let refused = match &self.pairing {
             Err(refusal) => Some((pairing_code(refusal), refusal.to_string())),
@@ -385,9 +385,9 @@ impl<'a> World<'a> {
         };
         match refused {
             Some((code, said)) => {
-                self.log.tell(&Fact::Refused { request, code, ranks: &[], said: &said }, &[]);
+                self.log.tell(&Event::Refused { request, code, ranks: &[], said: &said }, &[]);
                 self.live_mut(request).was_refused = true;
-                self.hand(request, Told::Refused);
+                self.hand(request, Signal::Refused);
             }
             None => {
                 self.decodes[decode].arriving.push_back(request);
@@ -448,12 +448,12 @@ impl<'a> World<'a> {
     }
 
     /// Tells the handoff that it is over, and sets the clock of a release by timeout.
-    pub(super) fn close_transfer(&mut self, request: RequestId, why: Told) {
+    pub(super) fn close_transfer(&mut self, request: RequestId, why: Signal) {
         if self.switches.release_on_abort == ReleaseOnAbort::Timeout {
             let after = Tick(self.scenario.decode.release_timeout_ticks);
             let attempt = self.live(request).attempt;
-            let event = Event::ReleaseTimesOut { request, attempt };
-            self.queue.plan(self.log.now + after, event);
+            let timer = Timer::ReleaseTimesOut { request, attempt };
+            self.queue.plan(self.log.now + after, timer);
         }
         self.hand(request, why);
     }
@@ -486,7 +486,7 @@ impl<'a> World<'a> {
             Outcome::Failed => self.log.count(Metric::Failed, 1),
             Outcome::Aborted => self.log.count(Metric::Aborted, 1),
         }
-        self.log.tell(&Fact::Ended { request, outcome }, &[]);
+        self.log.tell(&Event::Ended { request, outcome }, &[]);
     }
 }
 

@@ -1,10 +1,10 @@
-//! An *observer* looks on while a scenario runs: it is shown every fact and every planner call, and
+//! An *observer* looks on while a scenario runs: it is shown every event and every planner call, and
 //! changes nothing.
 
+use crate::event::Event;
 use crate::finding::{Code, Findings};
-use crate::oracle::fact::Fact;
+use crate::memory::Memory;
 use crate::planner::Piece;
-use crate::pool::memory::Memory;
 use crate::units::{PageId, Rank, RequestId, Tick};
 
 /// Somebody who looks on.
@@ -12,22 +12,22 @@ pub trait Observer {
     /// Something happened, and the oracle has judged it.
     fn told(&mut self, _seen: &Seen<'_>) {}
 
-    /// The planner was asked for every rank. The copies and the refusal that follow are facts of
+    /// The planner was asked for every rank. The copies and the refusal that follow are events of
     /// their own.
     fn planned(&mut self, _tick: Tick, _call: &Call<'_>) {}
 }
 
-/// A fact with what is known at that moment.
+/// An event with what is known at that moment.
 #[derive(Clone, Copy)]
 pub struct Seen<'a> {
     /// When.
     pub tick: Tick,
     /// What happened.
-    pub fact: &'a Fact<'a>,
-    /// Rows of the fact's server by rank, before what the fact announces is written; empty where the
-    /// fact has no server.
+    pub event: &'a Event<'a>,
+    /// Rows of the event's server by rank, before what the event announces is written; empty where the
+    /// event has no server.
     pub memory: &'a [Memory],
-    /// All that the oracle has found, this fact's included.
+    /// All that the oracle has found, this event's included.
     pub findings: &'a Findings,
 }
 

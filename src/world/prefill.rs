@@ -4,16 +4,16 @@ use std::collections::VecDeque;
 
 use super::World;
 use super::admission::{Admission, Waiting};
-use super::event::Event;
-use super::handoff::{Fact as Told, Stage};
+use super::handoff::{Signal, Stage};
+use super::queue::Timer;
 use super::request::Source;
 use super::store::{Store, split_taken};
 use crate::behaviour::{ChunkCut, ChunkHash, CrossStall, DuplicateInsert, LockCount, PrefillStart};
+use crate::event::{Event, Holder};
 use crate::finding::{Mark, Metric};
 use crate::limits;
-use crate::oracle::fact::{Fact, Holder};
+use crate::memory::{Extent, Memory, Stamp};
 use crate::pool::Growth;
-use crate::pool::memory::{Extent, Memory, Stamp};
 use crate::prompt::{PageKey, Sequence, runs_behind};
 use crate::scenario::Moment;
 use crate::units::{PageId, PageSize, Pages, RequestId, Tick, Tokens};
@@ -86,7 +86,7 @@ impl World<'_> {
         self.log.count(Metric::PrefillBusyTicks, ticks.0);
         self.log.count(Metric::ComputedTokens, tokens);
         self.prefills[index].step = Some(chunks);
-        self.queue.plan(self.log.now + ticks, Event::PrefillStepEnds { server: index });
+        self.queue.plan(self.log.now + ticks, Timer::PrefillStepEnds { server: index });
         self.prefills[index].store.books(&mut self.log);
     }
 
@@ -140,7 +140,7 @@ impl World<'_> {
             if self.switches.cross_stall == CrossStall::None {
                 return false;
             }
-            self.hand(latest, Told::GaveWay);
+            self.hand(latest, Signal::GaveWay);
             if self.live(latest).source.is_some() {
                 return false;
             }
@@ -226,8 +226,8 @@ impl World<'_> {
             return false;
         }
         if source.shared > 0 {
-            let fact = Fact::Hit { server: store.server, request, pages: &source.table };
-            self.log.tell(&fact, &store.memory);
+            let event = Event::Hit { server: store.server, request, pages: &source.table };
+            self.log.tell(&event, &store.memory);
             self.log.mark(Mark::HitPrefill);
             self.log.count(Metric::PrefillHits, 1);
             self.log.count(Metric::PrefillHitTokens, u64::from(source.done.0));
@@ -274,7 +274,7 @@ impl World<'_> {
             self.log.mark(Mark::ChunkInsidePage);
         }
         self.reach_prefilling(request);
-        self.hand(request, Told::ComputeStarted);
+        self.hand(request, Signal::ComputeStarted);
         self.send_early(request, from, to);
         Some(Chunk { request, from, to })
     }
@@ -293,7 +293,7 @@ impl World<'_> {
             let written = Written { by: request, at: self.log.now };
             write_text(memory, &source.table, page, &text, from..to, written);
             self.cache_computed(index, request, from);
-            self.hand(request, Told::ComputeEnded);
+            self.hand(request, Signal::ComputeEnded);
             let live = self.live(request);
             if live.handoff.wants_more() && live.destination.is_known {
                 self.send_computed(request, to, to == length);
@@ -344,8 +344,8 @@ impl World<'_> {
             }
         }
         if !kept.is_empty() {
-            let fact = Fact::Cached { server: store.server, request, pages: &kept };
-            self.log.tell(&fact, &store.memory);
+            let event = Event::Cached { server: store.server, request, pages: &kept };
+            self.log.tell(&event, &store.memory);
         }
         if !duplicates.is_empty() {
             self.log.mark(Mark::DuplicatePages);

@@ -4,7 +4,7 @@ use std::rc::Rc;
 
 use super::handoff::Handoff;
 use crate::cache::Anchor;
-use crate::pool::memory::Extent;
+use crate::memory::Extent;
 use crate::prompt::{PageKey, Sequence};
 use crate::units::{PageId, Tick, Tokens};
 

@@ -3,16 +3,16 @@
 use std::ops::Range;
 
 use super::World;
-use super::event::Event;
-use super::handoff::{Fact as Told, Stage};
+use super::handoff::{Signal, Stage};
+use super::queue::Timer;
 use super::request::{Destination, HostCopy, Place, Target};
 use crate::behaviour::{
     AdmissionDemand, CacheHashUnit, DecodeMatchUnit, DecodePrefixCut, DecodeReservation,
     LockOnMatch, Resumption,
 };
+use crate::event::Event;
 use crate::finding::{Mark, Metric};
-use crate::oracle::fact::Fact;
-use crate::pool::memory::{Extent, Memory, Stamp};
+use crate::memory::{Extent, Memory, Stamp};
 use crate::prompt::{PageKey, Sequence};
 use crate::scenario::Moment;
 use crate::units::{PageId, Pages, RequestId, Tick, Tokens};
@@ -233,7 +233,7 @@ impl World<'_> {
         self.tell_match(request, &found);
         let store = &mut self.decodes[index].store;
         let attempt = self.live[request.index()].as_ref().expect("the request lives").attempt;
-        let fact = Fact::Reserved {
+        let event = Event::Reserved {
             server: store.server,
             request,
             attempt,
@@ -243,7 +243,7 @@ impl World<'_> {
             prefix: found.prefix,
             pages: &pages,
         };
-        self.log.tell(&fact, &store.memory);
+        self.log.tell(&event, &store.memory);
         store.taken(&mut self.log, request, Pages::of(&found.target.table), &pages);
         store.books(&mut self.log);
         let copied_up_to = found.reported.min(found.prefix);
@@ -261,9 +261,9 @@ impl World<'_> {
         live.target = Some(target);
         live.place = Place::Transferring;
         self.decodes[index].transferring += 1;
-        self.hand(request, Told::Reserved);
+        self.hand(request, Signal::Reserved);
         let message = Tick(self.scenario.link.message_ticks);
-        self.queue.plan(self.log.now + message, Event::DestinationKnown { request, attempt });
+        self.queue.plan(self.log.now + message, Timer::DestinationKnown { request, attempt });
         self.moment(request, Moment::Reserved);
         true
     }
@@ -308,8 +308,8 @@ impl World<'_> {
         if found.target.shared > 0 {
             let store = &self.decodes[live.decode].store;
             let pages = &found.target.table;
-            let fact = Fact::Hit { server: store.server, request, pages };
-            self.log.tell(&fact, &store.memory);
+            let event = Event::Hit { server: store.server, request, pages };
+            self.log.tell(&event, &store.memory);
         }
     }
 
@@ -326,8 +326,8 @@ impl World<'_> {
         let index = self.live(request).decode;
         let page = self.layout.page().get();
         let store = &mut self.decodes[index].store;
-        let fact = Fact::Restored { server: store.server, request, from, to };
-        self.log.tell(&fact, &store.memory);
+        let event = Event::Restored { server: store.server, request, from, to };
+        self.log.tell(&event, &store.memory);
         for rank in self.layout.each_rank() {
             let memory = &mut store.memory[rank.index()];
             let first = from.pages_floor(self.layout.virtual_page()).0 * page;
@@ -355,7 +355,7 @@ impl World<'_> {
         let live = self.live[request.index()].as_mut().expect("the request lives");
         let HostCopy { stored, rows } = live.host.take().expect("it has a host copy");
         let none = Tokens(0);
-        let fact = Fact::Reserved {
+        let event = Event::Reserved {
             server: store.server,
             request,
             attempt: live.attempt,
@@ -365,10 +365,10 @@ impl World<'_> {
             prefix: none,
             pages: &pages,
         };
-        self.log.tell(&fact, &store.memory);
+        self.log.tell(&event, &store.memory);
         store.taken(&mut self.log, request, Pages(0), &pages);
-        let fact = Fact::Restored { server: store.server, request, from: none, to: stored };
-        self.log.tell(&fact, &store.memory);
+        let event = Event::Restored { server: store.server, request, from: none, to: stored };
+        self.log.tell(&event, &store.memory);
         for (&page, ranks) in pages.iter().zip(rows) {
             for (memory, extents) in store.memory.iter_mut().zip(ranks) {
                 for extent in extents {

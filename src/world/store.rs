@@ -3,11 +3,11 @@
 use super::log::Log;
 use crate::behaviour::FreeCheck;
 use crate::cache::{Anchor, PrefixCache};
+use crate::event::{Event, Holder, Server, Side};
 use crate::finding::{Mark, Metric};
+use crate::memory::Memory;
 use crate::oracle::Remains;
-use crate::oracle::fact::{Fact, Holder, Server, Side};
 use crate::pool::Pool;
-use crate::pool::memory::Memory;
 use crate::units::{PageId, Pages, RequestId};
 
 /// The KV of one server.
@@ -78,8 +78,8 @@ impl Store {
         for page in pages {
             self.is_free[page.index()] = false;
         }
-        let fact = Fact::Taken { server: self.server, request, first, pages };
-        log.tell(&fact, &self.memory);
+        let event = Event::Taken { server: self.server, request, first, pages };
+        log.tell(&event, &self.memory);
     }
 
     /// Gives `pages` back to the pool; under a guard, those that are free already are left alone.
@@ -98,8 +98,8 @@ impl Store {
         if returned.is_empty() {
             return;
         }
-        let fact = Fact::Freed { server: self.server, holder, pages: &returned };
-        log.tell(&fact, &self.memory);
+        let event = Event::Freed { server: self.server, holder, pages: &returned };
+        log.tell(&event, &self.memory);
         self.pool.free(&returned);
     }
 
@@ -123,8 +123,8 @@ impl Store {
         start: u32,
     ) {
         if let Some(&page) = pages.first() {
-            let fact = Fact::FreedPart { server: self.server, request, page, start };
-            log.tell(&fact, &self.memory);
+            let event = Event::FreedPart { server: self.server, request, page, start };
+            log.tell(&event, &self.memory);
         }
         self.give_back(log, Holder::Request(request), pages);
     }
@@ -142,13 +142,13 @@ impl Store {
             .cache
             .as_ref()
             .map_or((Pages(0), Pages(0)), |cache| (cache.evictable(), cache.protected()));
-        let fact = Fact::Books {
+        let event = Event::Books {
             server: self.server,
             free: self.pool.available(),
             evictable: cached.0,
             protected: cached.1,
         };
-        log.tell(&fact, &self.memory);
+        log.tell(&event, &self.memory);
     }
 
     /// What is there when all is over.

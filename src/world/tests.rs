@@ -2,7 +2,7 @@ use std::path::Path;
 
 use super::*;
 use crate::finding::{Code, FreeRun, Metric};
-use crate::pool::memory::Extent;
+use crate::memory::Extent;
 use crate::scenario::file;
 use crate::units::PageId;
 use crate::units::Pages;
@@ -119,7 +119,7 @@ fn one_stamp_flipped_after_a_copy_is_found_and_nothing_else_is() {
     let undisturbed = one_request(&scenario, |_| {});
     assert!(undisturbed.findings.is_clean());
     // Position 37 of 60: rank 1, its row 18, so row 2 of its third page.
-    let flip = |change: fn(&mut crate::pool::memory::Stamp)| {
+    let flip = |change: fn(&mut crate::memory::Stamp)| {
         one_request(&scenario, move |world| {
             let page = world.live(RequestId(0)).target.as_ref().unwrap().table[2];
             let memory = &mut world.decodes[0].store.memory[1];

@@ -1,20 +1,20 @@
 //! From computed rows to copies: cutting pieces, asking the planner, feeding the links, landing.
 
 use super::World;
-use super::event::Event;
-use super::handoff::{Action, Fact as Told, Part as HandoffPart};
+use super::handoff::{Action, Part as HandoffPart, Signal};
 use super::link::Copy;
 use super::observer::Call;
+use super::queue::Timer;
 use crate::behaviour::{
     DestinationList, DraftRows, EarlySend, EmptyLast, Packing, Relayout, Rows, SendCut, SendSplit,
     SourceLength, SourceOffset,
 };
+use crate::event::{Event, Part, Write, Writes};
 use crate::finding::{Chance, Code, Mark, Metric};
-use crate::oracle::fact::{Fact, Part, Write, Writes};
+use crate::memory::Memory;
 use crate::planner::descriptors::DescriptorCount;
 use crate::planner::packing::{PackRegions, SendPart};
 use crate::planner::{Piece, PlanInput, Refusal, RunPlan, untranslated};
-use crate::pool::memory::Memory;
 use crate::scenario::Moment;
 use crate::units::{PageId, PageSize, Pages, Rank, RequestId, Tick, Tokens};
 
@@ -217,9 +217,9 @@ impl World<'_> {
             }
             return true;
         };
-        self.log.tell(&Fact::Refused { request, code, ranks: &ranks, said: &said }, &[]);
+        self.log.tell(&Event::Refused { request, code, ranks: &ranks, said: &said }, &[]);
         self.live_mut(request).was_refused = true;
-        self.close_transfer(request, Told::Refused);
+        self.close_transfer(request, Signal::Refused);
         false
     }
 
@@ -259,14 +259,14 @@ impl World<'_> {
         let service = Tick(link_config.copy_ticks + transfer);
         let mut target_pages = destination_pages(&plan, self.layout.page());
         target_pages.extend(destination_pages(&draft, self.layout.virtual_page()));
-        let fact = Fact::Queued {
+        let event = Event::Queued {
             part,
             source: self.prefills[prefill].store.server,
             target: self.decodes[decode].store.server,
             source_pages,
             target_pages: &target_pages,
         };
-        self.log.tell(&fact, &[]);
+        self.log.tell(&event, &[]);
         self.log.count(Metric::Copies, 1);
         let link = prefill * self.decodes.len() + decode;
         let draft_writes = Vec::new();
@@ -278,7 +278,7 @@ impl World<'_> {
         } else {
             self.gather(link);
         }
-        self.hand(part.request, Told::PartQueued(handoff_part(part)));
+        self.hand(part.request, Signal::PartQueued(handoff_part(part)));
     }
 
     /// The rows of the pack buffer that a part is gathered into, if it is.
@@ -308,7 +308,7 @@ impl World<'_> {
     /// Begins to serve the copy at the head of `link`.
     fn serve(&mut self, link: usize) {
         if let Some(copy) = self.links[link].queue.front() {
-            self.queue.plan(self.log.now + copy.service, Event::CopyServed { link });
+            self.queue.plan(self.log.now + copy.service, Timer::CopyServed { link });
             self.gather(link);
         }
     }
@@ -320,7 +320,7 @@ impl World<'_> {
         for index in link.gather(&store.memory[0], self.layout) {
             let copy = &link.queue[index];
             let writes = Writes(copy.writes.as_deref().unwrap_or_default());
-            self.log.tell(&Fact::Read { part: copy.part, writes }, &store.memory);
+            self.log.tell(&Event::Read { part: copy.part, writes }, &store.memory);
         }
     }
 
@@ -335,8 +335,8 @@ impl World<'_> {
             self.log.mark(Mark::CopyDelayed);
             let number = self.late.last_key_value().map_or(0, |(number, _)| number + 1);
             self.late.insert(number, copy);
-            let event = Event::CopyLands { copy: number };
-            self.queue.plan(self.log.now + Tick(config.delay_ticks), event);
+            let timer = Timer::CopyLands { copy: number };
+            self.queue.plan(self.log.now + Tick(config.delay_ticks), timer);
         } else {
             self.land(copy);
         }
@@ -361,10 +361,10 @@ impl World<'_> {
         let store = &mut self.decodes[decode].store;
         if !draft.is_empty() {
             self.log.mark(Mark::DraftSent);
-            let fact = Fact::DraftLanded { part, writes: Writes(&draft) };
-            self.log.tell(&fact, &store.memory);
+            let event = Event::DraftLanded { part, writes: Writes(&draft) };
+            self.log.tell(&event, &store.memory);
         }
-        self.log.tell(&Fact::Landed { part, writes: Writes(&writes) }, &store.memory);
+        self.log.tell(&Event::Landed { part, writes: Writes(&writes) }, &store.memory);
         let memory = &mut store.memory[part.rank.index()];
         write_all(memory, &writes);
         if let Some(memory) = store.memory.get_mut(ranks + part.rank.index()) {
@@ -373,9 +373,9 @@ impl World<'_> {
         self.send_message(part);
     }
 
-    /// Tells the handoff of `request` a fact and does what follows.
-    pub(super) fn hand(&mut self, request: RequestId, fact: Told) {
-        for action in self.live_mut(request).handoff.step(fact) {
+    /// Tells the handoff of `request` a signal and does what follows.
+    pub(super) fn hand(&mut self, request: RequestId, signal: Signal) {
+        for action in self.live_mut(request).handoff.step(signal) {
             match action {
                 Action::Activate => self.activate(request),
                 Action::ReleaseDestination => self.release_target(request),

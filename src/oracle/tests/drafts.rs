@@ -8,7 +8,7 @@ fn draft_rows_past_the_last_are_outside() {
     for (start, len, outside) in [(0, 7, false), (0, 8, true), (4, 3, false), (4, 4, true)] {
         let mut scene = Scene::reserved(Terms { draft_rows: Some(39), ..TERMS });
         let pages = [PageId(4)];
-        scene.tell(&Fact::Taken { server: DECODE, request: ME, first: Pages(2), pages: &pages });
+        scene.tell(&Event::Taken { server: DECODE, request: ME, first: Pages(2), pages: &pages });
         scene.queue(part(0));
         let last = Write { start, ..scene.write(0, 4, len, 16 + start, 1) };
         scene.land_drafts(part(0), &[scene.write(0, 3, 8, 0, 1), last]);
@@ -25,7 +25,7 @@ fn draft_rows_past_the_last_are_outside() {
 fn a_draft_row_in_another_s_page_is_outside() {
     let mut scene = Scene::reserved(Terms { draft_rows: Some(40), ..TERMS });
     let pages = [PageId(2)];
-    scene.tell(&Fact::Taken { server: DECODE, request: OTHER, first: Pages(0), pages: &pages });
+    scene.tell(&Event::Taken { server: DECODE, request: OTHER, first: Pages(0), pages: &pages });
     scene.queue(part(0));
     scene.land_drafts(part(0), &[scene.write(0, 3, 8, 0, 1), scene.write(0, 2, 2, 8, 1)]);
     scene.land(part(0), &scene.own(0));

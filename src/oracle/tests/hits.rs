@@ -7,7 +7,7 @@ fn hit(cached: usize) -> Scene {
     let mut scene = Scene::new(TERMS);
     scene.store(0, &[scene.write(0, 3, 4, 0, 2)]);
     scene.store(1, &[scene.write(cached, 3, 4, 1, 2)]);
-    scene.tell(&Fact::Hit { server: DECODE, request: ME, pages: &TABLE[..1] });
+    scene.tell(&Event::Hit { server: DECODE, request: ME, pages: &TABLE[..1] });
     scene.reserve(ME, 0, Tokens(8));
     scene.finish(Tokens(8));
     scene
@@ -43,7 +43,7 @@ fn a_hit_s_draft_rows_are_judged_on_every_rank() {
             scene.store(rank, &[scene.write(0, 3, 4, rank as u32, 2)]);
             scene.store(2 + rank, &[scene.write(usize::from(wrong == Some(rank)), 3, 8, 0, 1)]);
         }
-        scene.tell(&Fact::Hit { server: DECODE, request: ME, pages: &TABLE[..1] });
+        scene.tell(&Event::Hit { server: DECODE, request: ME, pages: &TABLE[..1] });
         assert_eq!(scene.found(), expected, "{wrong:?}");
     }
 }
@@ -54,7 +54,7 @@ fn a_hit_counts_every_wrong_row_whatever_it_holds() {
     // Positions 0 and 2 of another text, 4 and 6 never written; 3, 5, 7 and 9 where 1, 3, 5, 7 belong.
     scene.store(0, &[scene.write(1, 3, 2, 0, 2)]);
     scene.store(1, &[scene.write(0, 3, 4, 3, 2)]);
-    scene.tell(&Fact::Hit { server: DECODE, request: ME, pages: &TABLE[..1] });
+    scene.tell(&Event::Hit { server: DECODE, request: ME, pages: &TABLE[..1] });
     let found = &scene.evidence(Code::CacheWrongHit).found;
     assert!(found.starts_with("8 of 8 rows are not; position 0 holds"), "{found}");
 }
@@ -68,9 +68,9 @@ fn a_hit_past_the_end_of_the_text_is_wrong() {
             scene.store(rank, &[scene.write(0, page, 4, ordinal * 8 + rank as u32, 2)]);
         }
     }
-    scene.tell(&Fact::Hit { server: DECODE, request: ME, pages: &pages[..3] });
+    scene.tell(&Event::Hit { server: DECODE, request: ME, pages: &pages[..3] });
     assert_eq!(scene.found(), []);
-    scene.tell(&Fact::Hit { server: DECODE, request: ME, pages: &pages });
+    scene.tell(&Event::Hit { server: DECODE, request: ME, pages: &pages });
     assert_eq!(scene.evidence(Code::CacheWrongHit).found, "32 tokens of a text of 24");
 }
 
@@ -84,7 +84,7 @@ fn a_dense_hit_is_judged_densely_and_what_it_brought_is_not_a_read_of_nothing() 
     ] {
         let mut scene = Scene::reserved(TERMS);
         for text in [Some(text), again].into_iter().flatten() {
-            let hit = Fact::Hit { server: PREFILL, request: ME, pages: &SOURCE[..1] };
+            let hit = Event::Hit { server: PREFILL, request: ME, pages: &SOURCE[..1] };
             let mut memory = Memory::new(TERMS.prefill_pages);
             let cached = scene.write(text, SOURCE[0].0, 4, 0, 1);
             memory.write(SOURCE[0], cached.extent().unwrap());
@@ -92,7 +92,7 @@ fn a_dense_hit_is_judged_densely_and_what_it_brought_is_not_a_read_of_nothing() 
         }
         scene.queue(part(0));
         let foreign = scene.write(1, 3, 2, 0, 2);
-        scene.tell(&Fact::Read { part: part(0), writes: Writes(&[foreign]) });
+        scene.tell(&Event::Read { part: part(0), writes: Writes(&[foreign]) });
         assert_eq!(scene.found(), expected, "{text} {again:?}");
     }
 }

@@ -65,7 +65,7 @@ fn rows_copied_without_the_striping_are_shifted_behind_the_first() {
 fn a_copy_to_another_s_page_is_found_with_the_owner() {
     let mut scene = Scene::reserved(TERMS);
     let pages = [PageId(2)];
-    scene.tell(&Fact::Taken { server: DECODE, request: OTHER, first: Pages(0), pages: &pages });
+    scene.tell(&Event::Taken { server: DECODE, request: OTHER, first: Pages(0), pages: &pages });
     scene.queue(part(0));
     scene.land(part(0), &[scene.write(0, 3, 4, 0, 2), scene.write(0, 2, 1, 8, 2)]);
     assert_eq!(scene.found(), [(Code::PlacedOutside, 1)]);
@@ -92,8 +92,8 @@ fn rows_written_again_with_others_are_found() {
 
 #[test]
 fn what_lands_after_its_request_ended_is_outside() {
-    let ended = Fact::Ended { request: ME, outcome: Outcome::Aborted };
-    for after in [Fact::Retracted { request: ME }, ended] {
+    let ended = Event::Ended { request: ME, outcome: Outcome::Aborted };
+    for after in [Event::Retracted { request: ME }, ended] {
         let mut scene = Scene::reserved(TERMS);
         scene.queue(part(0));
         scene.tell(&after);

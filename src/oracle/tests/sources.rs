@@ -8,15 +8,15 @@ fn a_source_page_given_back_is_found_once_a_copy() {
         let mut scene = Scene::reserved(TERMS);
         let others = [PageId(7)];
         let taken =
-            Fact::Taken { server: PREFILL, request: OTHER, first: Pages(0), pages: &others };
+            Event::Taken { server: PREFILL, request: OTHER, first: Pages(0), pages: &others };
         scene.tell(&taken);
         scene.queue(part(0));
         scene.queue(part(1));
         let pages = if holder == ME { &SOURCE[1..2] } else { &others[..] };
-        scene.tell(&Fact::Freed { server: PREFILL, holder: Holder::Request(holder), pages });
+        scene.tell(&Event::Freed { server: PREFILL, holder: Holder::Request(holder), pages });
         for rank in 0..2 {
             let writes = scene.own(rank);
-            scene.tell(&Fact::Read { part: part(rank), writes: Writes(&writes) });
+            scene.tell(&Event::Read { part: part(rank), writes: Writes(&writes) });
             scene.land(part(rank), &writes);
         }
         assert_eq!(scene.found(), expected);
@@ -26,10 +26,10 @@ fn a_source_page_given_back_is_found_once_a_copy() {
 #[test]
 fn a_source_page_stays_while_it_is_its_request_s_or_the_cache_s() {
     let (server, pages, first) = (PREFILL, &SOURCE[..1], Pages(0));
-    let freed = Fact::Freed { server, holder: Holder::Request(ME), pages };
-    let taken = |request| Fact::Taken { server, request, first, pages };
-    let cached = Fact::Cached { server, request: ME, pages };
-    for (facts, gone) in [
+    let freed = Event::Freed { server, holder: Holder::Request(ME), pages };
+    let taken = |request| Event::Taken { server, request, first, pages };
+    let cached = Event::Cached { server, request: ME, pages };
+    for (events, gone) in [
         (vec![cached.clone()], 0),
         (vec![taken(OTHER)], 1),
         // Back in the same hands, it is another page.
@@ -38,11 +38,11 @@ fn a_source_page_stays_while_it_is_its_request_s_or_the_cache_s() {
     ] {
         let mut scene = Scene::reserved(TERMS);
         scene.queue(part(0));
-        for fact in &facts {
-            scene.tell(fact);
+        for event in &events {
+            scene.tell(event);
         }
         scene.land(part(0), &scene.own(0));
-        assert_eq!(scene.oracle.findings().count(Code::ReadFreed), gone, "{facts:?}");
+        assert_eq!(scene.oracle.findings().count(Code::ReadFreed), gone, "{events:?}");
     }
 }
 
@@ -51,7 +51,7 @@ fn page_0_is_nobody_s_and_cannot_go() {
     let mut scene = Scene::reserved(TERMS);
     let (source, target) = (PREFILL, DECODE);
     let (source_pages, target_pages) = (&[SOURCE[0], PageId(0)], &TABLE);
-    scene.tell(&Fact::Queued { part: part(0), source, target, source_pages, target_pages });
+    scene.tell(&Event::Queued { part: part(0), source, target, source_pages, target_pages });
     scene.land(part(0), &scene.own(0));
     assert_eq!(scene.found(), []);
 }
@@ -66,8 +66,8 @@ fn a_source_page_is_in_use_until_its_piece_has_landed_on_every_rank() {
             scene.land(part(rank), &scene.own(rank));
         }
         let (server, pages) = (PREFILL, &SOURCE[..1]);
-        scene.tell(&Fact::Freed { server, holder: Holder::Request(ME), pages });
-        scene.tell(&Fact::Taken { server, request: OTHER, first: Pages(0), pages });
+        scene.tell(&Event::Freed { server, holder: Holder::Request(ME), pages });
+        scene.tell(&Event::Taken { server, request: OTHER, first: Pages(0), pages });
         let expected: &[_] = if landed < 2 { &[(Code::PageTwoOwners, 1)] } else { &[] };
         assert_eq!(scene.found(), expected, "{landed} of 2 parts landed");
     }
@@ -78,9 +78,9 @@ fn every_page_given_back_is_checked() {
     let mut scene = Scene::reserved(TERMS);
     let holder = Holder::Request(ME);
     scene.queue(part(0));
-    scene.tell(&Fact::Freed { server: DECODE, holder, pages: &TABLE });
+    scene.tell(&Event::Freed { server: DECODE, holder, pages: &TABLE });
     assert_eq!(scene.found(), [(Code::PageFreedInFlight, 2)]);
-    scene.tell(&Fact::Freed { server: DECODE, holder, pages: &TABLE[1..] });
+    scene.tell(&Event::Freed { server: DECODE, holder, pages: &TABLE[1..] });
     let twice = scene.evidence(Code::PageFreedTwice);
     assert_eq!((twice.request, &*twice.expected), (Some(ME), "page 1 held by request 0"));
     assert_eq!(scene.oracle.chances.get(Chance::Freed), 3);
@@ -97,21 +97,21 @@ fn a_row_must_be_written_before_it_is_read_unless_it_lies_behind_the_end() {
         let mut scene = Scene::reserved(TERMS);
         scene.queue(part(rank));
         let empty = Write { page: TABLE[1], start: row, len: 1, content: None };
-        scene.tell(&Fact::Read { part: part(rank), writes: Writes(&[empty]) });
+        scene.tell(&Event::Read { part: part(rank), writes: Writes(&[empty]) });
         assert_eq!(scene.found(), expected, "row {row} on rank {rank}");
     }
     // In another's page, no row lies behind the end of this request.
     let mut scene = Scene::reserved(TERMS);
     let pages = [PageId(2)];
-    scene.tell(&Fact::Taken { server: DECODE, request: OTHER, first: Pages(2), pages: &pages });
+    scene.tell(&Event::Taken { server: DECODE, request: OTHER, first: Pages(2), pages: &pages });
     scene.queue(part(0));
     let empty = Write { page: pages[0], start: 0, len: 1, content: None };
-    scene.tell(&Fact::Read { part: part(0), writes: Writes(&[empty]) });
+    scene.tell(&Event::Read { part: part(0), writes: Writes(&[empty]) });
     assert_eq!(scene.found(), [(Code::ReadUnwritten, 1)]);
     // Read from its first row on, a page brings what it holds of this text and no more than that.
     let mut scene = Scene::reserved(TERMS);
     scene.queue(part(0));
     let foreign = scene.write(1, 3, 4, 0, 2);
-    scene.tell(&Fact::Read { part: part(0), writes: Writes(&[scene.own(0)[1], foreign]) });
+    scene.tell(&Event::Read { part: part(0), writes: Writes(&[scene.own(0)[1], foreign]) });
     assert_eq!(scene.found(), [(Code::ReadUnwritten, 1)]);
 }

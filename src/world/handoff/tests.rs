@@ -15,51 +15,51 @@ fn handoff() -> Handoff {
 /// A handoff of two ranks and one piece at every stage, with what led there.
 fn at(stage: Stage) -> Handoff {
     let mut machine = handoff();
-    let facts: &[Fact] = match stage {
+    let signals: &[Signal] = match stage {
         Stage::Waiting => &[],
-        Stage::Reserved => &[Fact::Reserved],
+        Stage::Reserved => &[Signal::Reserved],
         Stage::Active => &[
-            Fact::Reserved,
-            Fact::ComputeStarted,
-            Fact::ComputeEnded,
-            Fact::PartQueued(Part { piece: 0, rank: Rank(0), last: true }),
-            Fact::PartQueued(Part { piece: 0, rank: Rank(1), last: true }),
-            Fact::PartLanded(Part { piece: 0, rank: Rank(0), last: true }),
-            Fact::PartLanded(Part { piece: 0, rank: Rank(1), last: true }),
+            Signal::Reserved,
+            Signal::ComputeStarted,
+            Signal::ComputeEnded,
+            Signal::PartQueued(Part { piece: 0, rank: Rank(0), last: true }),
+            Signal::PartQueued(Part { piece: 0, rank: Rank(1), last: true }),
+            Signal::PartLanded(Part { piece: 0, rank: Rank(0), last: true }),
+            Signal::PartLanded(Part { piece: 0, rank: Rank(1), last: true }),
         ],
         Stage::Closing => &[
-            Fact::Reserved,
-            Fact::ComputeStarted,
-            Fact::PartQueued(Part { piece: 0, rank: Rank(0), last: false }),
-            Fact::Aborted,
+            Signal::Reserved,
+            Signal::ComputeStarted,
+            Signal::PartQueued(Part { piece: 0, rank: Rank(0), last: false }),
+            Signal::Aborted,
         ],
-        Stage::Ended => &[Fact::Aborted],
+        Stage::Ended => &[Signal::Aborted],
     };
-    for &fact in facts {
-        machine.step(fact);
+    for &signal in signals {
+        machine.step(signal);
     }
     assert_eq!(machine.stage(), stage);
     machine
 }
 
-/// The stage that follows a fact, and the actions.
+/// The stage that follows a signal, and the actions.
 type Answer = (Stage, Vec<Action>);
 
-/// Every pair of stage and fact, decided: the stage that follows and the actions.
+/// Every pair of stage and signal, decided: the stage that follows and the actions.
 #[test]
-fn every_stage_answers_every_fact() {
+fn every_stage_answers_every_signal() {
     use Action::{Activate, End, ReleaseDestination, ReleaseSource};
     use Stage::{Active, Closing, Ended, Reserved, Waiting};
     let first = part(0, 0, true);
-    let facts = [
-        Fact::Reserved,
-        Fact::ComputeStarted,
-        Fact::ComputeEnded,
-        Fact::PartQueued(first),
-        Fact::PartLanded(first),
-        Fact::Refused,
-        Fact::Aborted,
-        Fact::TimedOut,
+    let signals = [
+        Signal::Reserved,
+        Signal::ComputeStarted,
+        Signal::ComputeEnded,
+        Signal::PartQueued(first),
+        Signal::PartLanded(first),
+        Signal::Refused,
+        Signal::Aborted,
+        Signal::TimedOut,
     ];
     let stays = |stage| (stage, vec![]);
     let closes_empty = (Ended, vec![ReleaseDestination, End]);
@@ -94,26 +94,26 @@ fn every_stage_answers_every_fact() {
         // Its one copy has landed: the destination is free. Prefill is still computing.
         (
             Closing,
-            std::array::from_fn(|fact| match facts[fact] {
-                Fact::PartLanded(_) => (Closing, vec![ReleaseDestination]),
+            std::array::from_fn(|signal| match signals[signal] {
+                Signal::PartLanded(_) => (Closing, vec![ReleaseDestination]),
                 _ => stays(Closing),
             }),
         ),
         (Ended, std::array::from_fn(|_| stays(Ended))),
     ];
     for (stage, row) in table {
-        for (fact, (then, actions)) in facts.into_iter().zip(row) {
+        for (signal, (then, actions)) in signals.into_iter().zip(row) {
             let mut machine = at(stage);
-            assert_eq!(machine.step(fact), actions, "{stage:?} told {fact:?}");
-            assert_eq!(machine.stage(), then, "{stage:?} told {fact:?}");
+            assert_eq!(machine.step(signal), actions, "{stage:?} told {signal:?}");
+            assert_eq!(machine.stage(), then, "{stage:?} told {signal:?}");
         }
     }
     let mut machine = at(Reserved);
-    machine.step(Fact::PartLanded(first));
-    assert_eq!(machine.step(Fact::PartLanded(part(0, 1, true))), [Activate]);
+    machine.step(Signal::PartLanded(first));
+    assert_eq!(machine.step(Signal::PartLanded(part(0, 1, true))), [Activate]);
     let mut machine = at(Closing);
-    machine.step(Fact::PartLanded(part(0, 0, false)));
-    assert_eq!(machine.step(Fact::ComputeEnded), [ReleaseSource, End]);
+    machine.step(Signal::PartLanded(part(0, 0, false)));
+    assert_eq!(machine.step(Signal::ComputeEnded), [ReleaseSource, End]);
 }
 
 #[test]
@@ -124,9 +124,9 @@ fn a_last_part_that_overtakes_completes_nothing_until_the_earlier_one_is_there()
         (TransferCompletion::AnyPart, true),
     ] {
         let mut machine = Handoff::new(1, Rules { completion, ..Rules::default() });
-        machine.step(Fact::Reserved);
-        let at_last = machine.step(Fact::PartLanded(part(1, 0, true)));
-        let at_first = machine.step(Fact::PartLanded(part(0, 0, false)));
+        machine.step(Signal::Reserved);
+        let at_last = machine.step(Signal::PartLanded(part(1, 0, true)));
+        let at_first = machine.step(Signal::PartLanded(part(0, 0, false)));
         assert_eq!(at_last == [Action::Activate], early, "{completion:?}");
         assert_eq!(at_first == [Action::Activate], !early, "{completion:?}");
     }
@@ -136,65 +136,67 @@ fn a_last_part_that_overtakes_completes_nothing_until_the_earlier_one_is_there()
 fn destination_pages_come_back_when_the_release_says() {
     let copying = |release| {
         let mut machine = Handoff::new(1, Rules { release, ..Rules::default() });
-        for fact in [Fact::Reserved, Fact::ComputeStarted, Fact::PartQueued(part(0, 0, true))] {
-            machine.step(fact);
+        for signal in
+            [Signal::Reserved, Signal::ComputeStarted, Signal::PartQueued(part(0, 0, true))]
+        {
+            machine.step(signal);
         }
-        machine.step(Fact::ComputeEnded);
+        machine.step(Signal::ComputeEnded);
         machine
     };
-    let landed = Fact::PartLanded(part(0, 0, true));
+    let landed = Signal::PartLanded(part(0, 0, true));
     let both = [Action::ReleaseSource, Action::ReleaseDestination, Action::End];
 
     let mut drained = copying(ReleaseOnAbort::Drained);
-    assert_eq!(drained.step(Fact::Aborted), []);
-    assert_eq!(drained.step(Fact::TimedOut), []);
+    assert_eq!(drained.step(Signal::Aborted), []);
+    assert_eq!(drained.step(Signal::TimedOut), []);
     assert_eq!(drained.step(landed), both);
 
     let mut at_once = copying(ReleaseOnAbort::AtOnce);
-    assert_eq!(at_once.step(Fact::Aborted), [Action::ReleaseDestination]);
+    assert_eq!(at_once.step(Signal::Aborted), [Action::ReleaseDestination]);
     assert_eq!(at_once.step(landed), [Action::ReleaseSource, Action::End]);
 
     let mut timeout = copying(ReleaseOnAbort::Timeout);
-    assert_eq!(timeout.step(Fact::Aborted), []);
-    assert_eq!(timeout.step(Fact::TimedOut), [Action::ReleaseDestination]);
+    assert_eq!(timeout.step(Signal::Aborted), []);
+    assert_eq!(timeout.step(Signal::TimedOut), [Action::ReleaseDestination]);
     assert_eq!(timeout.step(landed), [Action::ReleaseSource, Action::End]);
 }
 
-/// Facts in any order, some twice: what sound completion and release must keep.
-fn facts() -> impl Strategy<Value = Vec<Fact>> {
+/// Signals in any order, some twice: what sound completion and release must keep.
+fn signals() -> impl Strategy<Value = Vec<Signal>> {
     let part = (0u32..2, 0u32..2).prop_map(|(piece, rank)| part(piece, rank, piece == 1));
-    let fact = prop_oneof![
-        2 => Just(Fact::Reserved),
-        2 => Just(Fact::ComputeStarted),
-        2 => Just(Fact::ComputeEnded),
-        6 => part.clone().prop_map(Fact::PartQueued),
-        8 => part.prop_map(Fact::PartLanded),
-        1 => Just(Fact::Refused),
-        1 => Just(Fact::Aborted),
-        1 => Just(Fact::TimedOut),
+    let signal = prop_oneof![
+        2 => Just(Signal::Reserved),
+        2 => Just(Signal::ComputeStarted),
+        2 => Just(Signal::ComputeEnded),
+        6 => part.clone().prop_map(Signal::PartQueued),
+        8 => part.prop_map(Signal::PartLanded),
+        1 => Just(Signal::Refused),
+        1 => Just(Signal::Aborted),
+        1 => Just(Signal::TimedOut),
     ];
-    proptest::collection::vec(fact, 0..40)
+    proptest::collection::vec(signal, 0..40)
 }
 
 proptest! {
     #[test]
-    fn sound_handoffs_activate_once_complete_and_release_once_drained(facts in facts()) {
+    fn sound_handoffs_activate_once_complete_and_release_once_drained(signals in signals()) {
         let mut machine = handoff();
         let mut done = Vec::new();
         let (mut landed, mut on_the_way) = (BTreeSet::new(), BTreeSet::new());
-        for fact in facts {
+        for signal in signals {
             let live = !matches!(machine.stage(), Stage::Waiting | Stage::Ended);
-            match fact {
-                Fact::PartQueued(part) if live && !landed.contains(&(part.piece, part.rank)) => {
+            match signal {
+                Signal::PartQueued(part) if live && !landed.contains(&(part.piece, part.rank)) => {
                     on_the_way.insert((part.piece, part.rank));
                 }
-                Fact::PartLanded(part) if live => {
+                Signal::PartLanded(part) if live => {
                     landed.insert((part.piece, part.rank));
                     on_the_way.remove(&(part.piece, part.rank));
                 }
                 _ => {}
             }
-            for action in machine.step(fact) {
+            for action in machine.step(signal) {
                 prop_assert!(!done.contains(&action), "{:?} twice", action);
                 match action {
                     Action::Activate => prop_assert_eq!(landed.len(), 4),
@@ -209,11 +211,11 @@ proptest! {
     }
 
     #[test]
-    fn a_fact_told_twice_in_a_row_is_told_once(facts in facts()) {
+    fn a_signal_told_twice_in_a_row_is_told_once(signals in signals()) {
         let (mut once, mut twice) = (handoff(), handoff());
-        for fact in facts {
-            prop_assert_eq!(once.step(fact), twice.step(fact));
-            prop_assert_eq!(twice.step(fact), vec![]);
+        for signal in signals {
+            prop_assert_eq!(once.step(signal), twice.step(signal));
+            prop_assert_eq!(twice.step(signal), vec![]);
             prop_assert_eq!(&once, &twice);
         }
     }

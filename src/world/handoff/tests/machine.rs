@@ -1,4 +1,4 @@
-//! The handoff as a state machine: facts in any order, and what follows from each by the definition.
+//! The handoff as a state machine: signals in any order, and what follows from each by the definition.
 
 use proptest::strategy::Union;
 use proptest_state_machine::{ReferenceStateMachine, StateMachineTest, prop_state_machine};
@@ -27,7 +27,7 @@ struct Transfer {
     landed: BTreeSet<(u32, u32)>,
     /// Messages that a part has landed, each time that one came.
     messages: u32,
-    /// What the last fact leads to.
+    /// What the last signal leads to.
     actions: Vec<Action>,
 }
 
@@ -120,7 +120,7 @@ impl Transfer {
 
 impl ReferenceStateMachine for Transfer {
     type State = Transfer;
-    type Transition = Fact;
+    type Transition = Signal;
 
     fn init_state() -> BoxedStrategy<Transfer> {
         let rules = (
@@ -156,60 +156,60 @@ impl ReferenceStateMachine for Transfer {
         (1u32..4, 1u32..4, rules).prop_map(transfer).boxed()
     }
 
-    fn transitions(transfer: &Transfer) -> BoxedStrategy<Fact> {
+    fn transitions(transfer: &Transfer) -> BoxedStrategy<Signal> {
         let pieces = transfer.pieces;
         let part = (0..pieces, 0..transfer.ranks)
             .prop_map(move |(piece, rank)| part(piece, rank, piece + 1 == pieces));
         Union::new_weighted(vec![
-            (if transfer.is_reserved { 1 } else { 20 }, Just(Fact::Reserved).boxed()),
-            (2, Just(Fact::ComputeStarted).boxed()),
-            (3, Just(Fact::ComputeEnded).boxed()),
-            (6, part.clone().prop_map(Fact::PartQueued).boxed()),
-            (9, part.clone().prop_map(Fact::PartLanded).boxed()),
-            (1, part.prop_map(Fact::PartLost).boxed()),
-            (1, Just(Fact::GaveWay).boxed()),
-            (1, Just(Fact::Refused).boxed()),
-            (1, Just(Fact::Aborted).boxed()),
-            (1, Just(Fact::TimedOut).boxed()),
+            (if transfer.is_reserved { 1 } else { 20 }, Just(Signal::Reserved).boxed()),
+            (2, Just(Signal::ComputeStarted).boxed()),
+            (3, Just(Signal::ComputeEnded).boxed()),
+            (6, part.clone().prop_map(Signal::PartQueued).boxed()),
+            (9, part.clone().prop_map(Signal::PartLanded).boxed()),
+            (1, part.prop_map(Signal::PartLost).boxed()),
+            (1, Just(Signal::GaveWay).boxed()),
+            (1, Just(Signal::Refused).boxed()),
+            (1, Just(Signal::Aborted).boxed()),
+            (1, Just(Signal::TimedOut).boxed()),
         ])
         .boxed()
     }
 
-    fn apply(mut transfer: Transfer, fact: &Fact) -> Transfer {
+    fn apply(mut transfer: Transfer, signal: &Signal) -> Transfer {
         transfer.actions.clear();
-        match *fact {
+        match *signal {
             _ if transfer.is_over => return transfer,
-            Fact::Reserved => {
+            Signal::Reserved => {
                 if !transfer.is_reserved && !transfer.is_closed {
                     transfer.is_reserved = true;
                     transfer.holds_destination = true;
                 }
             }
-            Fact::ComputeStarted => {
+            Signal::ComputeStarted => {
                 // Before the reservation, prefill may begin as well.
                 if transfer.wants_more() || transfer.stage() == Stage::Waiting {
                     transfer.is_computing = true;
                     transfer.holds_source = true;
                 }
             }
-            Fact::ComputeEnded => transfer.is_computing = false,
-            Fact::GaveWay => {
+            Signal::ComputeEnded => transfer.is_computing = false,
+            Signal::GaveWay => {
                 let gives = transfer.stage() == Stage::Waiting && !transfer.is_computing;
                 if gives && std::mem::take(&mut transfer.holds_source) {
                     transfer.actions.push(Action::ReleaseSource);
                 }
             }
             // Copies before the reservation are of no transfer.
-            Fact::PartQueued(_) | Fact::PartLanded(_) | Fact::PartLost(_)
+            Signal::PartQueued(_) | Signal::PartLanded(_) | Signal::PartLost(_)
                 if transfer.stage() == Stage::Waiting => {}
-            Fact::PartQueued(part) => transfer.part(part, false),
-            Fact::PartLanded(part) => transfer.part(part, true),
-            Fact::PartLost(part) => {
+            Signal::PartQueued(part) => transfer.part(part, false),
+            Signal::PartLanded(part) => transfer.part(part, true),
+            Signal::PartLost(part) => {
                 transfer.on_the_way.remove(&(part.piece, part.rank.0));
                 transfer.fails();
             }
-            Fact::Refused | Fact::Aborted => transfer.fails(),
-            Fact::TimedOut => {
+            Signal::Refused | Signal::Aborted => transfer.fails(),
+            Signal::TimedOut => {
                 if transfer.is_closed && transfer.rules.release == ReleaseOnAbort::Timeout {
                     transfer.release_destination();
                 }
@@ -230,8 +230,8 @@ impl StateMachineTest for HandoffMachine {
         Handoff::new(transfer.ranks, transfer.rules)
     }
 
-    fn apply(mut handoff: Handoff, transfer: &Transfer, fact: Fact) -> Handoff {
-        assert_eq!(handoff.step(fact), transfer.actions, "{fact:?}");
+    fn apply(mut handoff: Handoff, transfer: &Transfer, signal: Signal) -> Handoff {
+        assert_eq!(handoff.step(signal), transfer.actions, "{signal:?}");
         handoff
     }
 
@@ -246,5 +246,5 @@ impl StateMachineTest for HandoffMachine {
 
 prop_state_machine! {
     #[test]
-    fn a_handoff_answers_every_fact_as_defined(sequential 1..60 => HandoffMachine);
+    fn a_handoff_answers_every_signal_as_defined(sequential 1..60 => HandoffMachine);
 }

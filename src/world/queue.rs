@@ -3,13 +3,13 @@
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
-use crate::oracle::fact::{Part, Side};
+use crate::event::{Part, Side};
 use crate::units::{RequestId, Tick};
 
 /// Something that is due. Events of one tick happen in the order of these variants, those of one
 /// variant in the order in which they were planned.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum Event {
+pub(super) enum Timer {
     /// The copy at the head of this link is through.
     CopyServed { link: usize },
     /// A copy that was served earlier lands.
@@ -34,21 +34,21 @@ pub(super) enum Event {
     Flushes { side: Side, server: usize, fault: usize },
 }
 
-impl Event {
+impl Timer {
     /// Place in the order of one tick.
     fn class(self) -> u8 {
         match self {
-            Event::CopyServed { .. } => 0,
-            Event::CopyLands { .. } => 1,
-            Event::MessageComesAgain { .. } => 2,
-            Event::MessageIsMissed { .. } => 3,
-            Event::PrefillStepEnds { .. } => 4,
-            Event::DecodeStepEnds { .. } => 5,
-            Event::DestinationKnown { .. } => 6,
-            Event::Arrives => 7,
-            Event::Aborts { .. } => 8,
-            Event::ReleaseTimesOut { .. } => 9,
-            Event::Flushes { .. } => 10,
+            Timer::CopyServed { .. } => 0,
+            Timer::CopyLands { .. } => 1,
+            Timer::MessageComesAgain { .. } => 2,
+            Timer::MessageIsMissed { .. } => 3,
+            Timer::PrefillStepEnds { .. } => 4,
+            Timer::DecodeStepEnds { .. } => 5,
+            Timer::DestinationKnown { .. } => 6,
+            Timer::Arrives => 7,
+            Timer::Aborts { .. } => 8,
+            Timer::ReleaseTimesOut { .. } => 9,
+            Timer::Flushes { .. } => 10,
         }
     }
 }
@@ -56,19 +56,19 @@ impl Event {
 /// Events by (tick, class, sequence).
 #[derive(Default)]
 pub(super) struct Queue {
-    heap: BinaryHeap<Reverse<(Tick, u8, u64, Event)>>,
+    heap: BinaryHeap<Reverse<(Tick, u8, u64, Timer)>>,
     planned: u64,
 }
 
 impl Queue {
     /// Plans `event` for `tick`.
-    pub(super) fn plan(&mut self, tick: Tick, event: Event) {
+    pub(super) fn plan(&mut self, tick: Tick, event: Timer) {
         self.planned += 1;
         self.heap.push(Reverse((tick, event.class(), self.planned, event)));
     }
 
     /// The next event.
-    pub(super) fn next(&mut self) -> Option<(Tick, Event)> {
+    pub(super) fn next(&mut self) -> Option<(Tick, Timer)> {
         self.heap.pop().map(|Reverse((tick, _, _, event))| (tick, event))
     }
 }

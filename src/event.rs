@@ -8,7 +8,7 @@ use std::rc::Rc;
 
 pub use crate::finding::Side;
 use crate::finding::{Code, Named};
-use crate::pool::memory::{Extent, Stamp};
+use crate::memory::{Extent, Stamp};
 use crate::prompt::Sequence;
 use crate::units::{PageId, Pages, Rank, RequestId, Tokens};
 
@@ -106,7 +106,7 @@ pub struct Part {
 
 /// Something that happened.
 #[derive(Clone, Debug, Hash)]
-pub enum Fact<'a> {
+pub enum Event<'a> {
     /// A request arrived; its servers' pools can or cannot ever serve it, as they judged.
     Arrived {
         /// The request.
