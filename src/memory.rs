@@ -85,28 +85,68 @@ impl Extent {
 
 /// The rows of one pool on one rank. Page 0 exists, too: the planner may be told to write there. What
 /// lies behind the end holds nothing, and writing there does nothing.
+///
+/// Nearly every page holds one extent at most, so that extent is kept in place; a page of several
+/// keeps them in a list of its own.
 pub struct Memory {
-    pages: Vec<Vec<Extent>>,
+    pages: Vec<Held>,
+    /// The lists of pages with several extents.
+    lists: Vec<Vec<Extent>>,
+    /// Lists that no page uses.
+    spare: Vec<u32>,
     /// Rows of the last page.
     last_rows: u32,
+}
+
+/// What a page holds: an extent if that has rows, else the list of this number plus 1, else nothing.
+#[derive(Clone, Copy)]
+struct Held(Extent);
+
+impl Held {
+    const NOTHING: Held = Held::list_of(0);
+
+    const fn list_of(start: u32) -> Held {
+        let stamp = Stamp {
+            chain: ChainId(0),
+            position: Tokens(0),
+            written: Tick(0),
+            writer: RequestId(0),
+        };
+        Held(Extent { start, len: 0, stamp, step: 0 })
+    }
+
+    /// The number of its list, if it has one.
+    fn list(&self) -> Option<usize> {
+        (self.0.len == 0).then(|| self.0.start.checked_sub(1)).flatten().map(|list| list as usize)
+    }
 }
 
 impl Memory {
     /// Memory of pages 0..=`pages`, with nothing written.
     pub fn new(pages: u32) -> Memory {
-        Memory { pages: vec![Vec::new(); pages as usize + 1], last_rows: u32::MAX }
+        Memory::of_pages(pages as usize + 1, u32::MAX)
     }
 
     /// Memory of `rows` rows in pages of `page` rows, the last of which can be cut off.
     pub fn of_rows(page: PageSize, rows: u32) -> Memory {
         let pages = Tokens(rows).pages_ceil(page);
         let before_last = pages.saturating_sub(Pages(1)).tokens(page);
-        Memory { pages: vec![Vec::new(); pages.index()], last_rows: rows - before_last.0 }
+        Memory::of_pages(pages.index(), rows - before_last.0)
+    }
+
+    fn of_pages(count: usize, last_rows: u32) -> Memory {
+        let pages = vec![Held::NOTHING; count];
+        Memory { pages, lists: Vec::new(), spare: Vec::new(), last_rows }
     }
 
     /// The written rows of `page`, in order.
     pub fn page(&self, page: PageId) -> &[Extent] {
-        self.pages.get(page.index()).map_or(&[], Vec::as_slice)
+        let Some(held) = self.pages.get(page.index()) else { return &[] };
+        match held.list() {
+            _ if held.0.len > 0 => std::slice::from_ref(&held.0),
+            Some(list) => &self.lists[list],
+            None => &[],
+        }
     }
 
     /// What the row at `offset` of `page` holds; `None` if it was never written.
@@ -120,36 +160,26 @@ impl Memory {
     pub fn write(&mut self, page: PageId, new: Extent) {
         let rows = self.rows_of(page);
         let Some(new) = new.within(0, rows) else { return };
-        let extents = &mut self.pages[page.index()];
-        let (start, end) = (new.start, new.end());
-        // The two usual cases: a page written from its start, and rows added behind the last.
-        match extents.last_mut() {
-            Some(last) if last.end() <= start => {
-                if !last.join(&new) {
-                    extents.push(new);
-                }
-                return;
+        let held = &mut self.pages[page.index()];
+        let covers = new.start <= held.0.start && held.0.end() <= new.end();
+        // The usual cases need no list: rows over all that is there, and rows that go on behind it.
+        match held.list() {
+            None if held.0.len == 0 || covers => *held = Held(new),
+            None if held.0.end() == new.start && held.0.join(&new) => {}
+            None | Some(_) => {
+                let list = self.list_for(page);
+                write_into(&mut self.lists[list], new);
+                self.settle(page, list);
             }
-            Some(last) if start == 0 && last.end() <= end => {
-                extents.clear();
-                extents.push(new);
-                return;
-            }
-            Some(_) | None => {}
-        }
-        let at = Self::clear_rows(extents, start, end);
-        if at > 0 && extents[at - 1].join(&new) {
-            Self::join_behind(extents, at - 1);
-        } else {
-            extents.insert(at, new);
-            Self::join_behind(extents, at);
         }
     }
 
     /// Makes `len` rows from `start` on as if never written.
     pub fn erase(&mut self, page: PageId, start: u32, len: u32) {
-        if let Some(extents) = self.pages.get_mut(page.index()) {
-            Self::clear_rows(extents, start, start + len);
+        if page.index() < self.pages.len() {
+            let list = self.list_for(page);
+            clear_rows(&mut self.lists[list], start, start + len);
+            self.settle(page, list);
         }
     }
 
@@ -162,25 +192,75 @@ impl Memory {
         }
     }
 
-    /// Removes rows `start..end` and says where an extent of them would be inserted.
-    fn clear_rows(extents: &mut Vec<Extent>, start: u32, end: u32) -> usize {
-        let from = extents.partition_point(|extent| extent.end() <= start);
-        let to = extents.partition_point(|extent| extent.start < end);
-        if from >= to {
-            return from;
+    /// The number of a list that holds what `page` holds.
+    fn list_for(&mut self, page: PageId) -> usize {
+        let held = &mut self.pages[page.index()];
+        if let Some(list) = held.list() {
+            return list;
         }
-        let before = extents[from].within(0, start);
-        let after = extents[to - 1].within(end, u32::MAX);
-        extents.splice(from..to, before.into_iter().chain(after));
-        from + usize::from(before.is_some())
+        let list = self.spare.pop().map_or(self.lists.len(), |list| list as usize);
+        if list == self.lists.len() {
+            self.lists.push(Vec::new());
+        }
+        self.lists[list].extend((held.0.len > 0).then_some(held.0));
+        list
     }
 
-    fn join_behind(extents: &mut Vec<Extent>, at: usize) {
-        if let Some(next) = extents.get(at + 1).copied()
-            && extents[at].join(&next)
-        {
-            extents.remove(at + 1);
+    /// Lets `page` hold what `list` does, in place if that is one extent at most.
+    fn settle(&mut self, page: PageId, list: usize) {
+        let number = u32::try_from(list).expect("a list a page at most");
+        let extents = &mut self.lists[list];
+        self.pages[page.index()] = match extents.as_slice() {
+            [] => Held::NOTHING,
+            &[one] => Held(one),
+            _ => Held::list_of(number + 1),
+        };
+        if extents.len() < 2 {
+            extents.clear();
+            self.spare.push(number);
         }
+    }
+}
+
+/// Writes the rows of `new` over what `extents` hold.
+fn write_into(extents: &mut Vec<Extent>, new: Extent) {
+    let (start, end) = (new.start, new.end());
+    // Rows are mostly added behind the last.
+    if let Some(last) = extents.last_mut()
+        && last.end() <= start
+    {
+        if !last.join(&new) {
+            extents.push(new);
+        }
+        return;
+    }
+    let at = clear_rows(extents, start, end);
+    if at > 0 && extents[at - 1].join(&new) {
+        join_behind(extents, at - 1);
+    } else {
+        extents.insert(at, new);
+        join_behind(extents, at);
+    }
+}
+
+/// Removes rows `start..end` and says where an extent of them would be inserted.
+fn clear_rows(extents: &mut Vec<Extent>, start: u32, end: u32) -> usize {
+    let from = extents.partition_point(|extent| extent.end() <= start);
+    let to = extents.partition_point(|extent| extent.start < end);
+    if from >= to {
+        return from;
+    }
+    let before = extents[from].within(0, start);
+    let after = extents[to - 1].within(end, u32::MAX);
+    extents.splice(from..to, before.into_iter().chain(after));
+    from + usize::from(before.is_some())
+}
+
+fn join_behind(extents: &mut Vec<Extent>, at: usize) {
+    if let Some(next) = extents.get(at + 1).copied()
+        && extents[at].join(&next)
+    {
+        extents.remove(at + 1);
     }
 }
 

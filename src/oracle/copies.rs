@@ -1,17 +1,21 @@
 //! Copies from one server to another: what they read, and where they land.
 
-use super::ownership::Owner;
-use super::{Known, Oracle, describe, rows_of_another};
+use std::collections::VecDeque;
+use std::rc::Rc;
+
+use super::evidence::{describe, rows_of_another};
+use super::ownership::{Ledger, Ledgers, Owner, Violation};
+use super::placement::Transfer;
 use crate::event::{Part, Server, Write};
-use crate::finding::{Chance, Code};
+use crate::finding::Code;
 use crate::memory::Memory;
-use crate::units::{PageId, Tick};
+use crate::units::{PageId, RequestId};
 
 /// A copy on its way.
-pub(super) struct InFlight {
-    source: Server,
+struct InFlight {
+    part: Part,
     target: Server,
-    target_pages: Vec<PageId>,
+    target_pages: Rc<[PageId]>,
     /// Whether a source page was found to be given back.
     source_gone: bool,
     /// A draft row that it wrote where its request has none, and how many it wrote twice.
@@ -19,132 +23,171 @@ pub(super) struct InFlight {
     draft_twice: u64,
 }
 
-/// The source pages of one piece, with their epochs when it was queued.
-pub(super) struct Source {
-    pages: Vec<(PageId, u32)>,
+/// A piece of which copies are on their way.
+struct SentPiece {
+    attempt: u32,
+    number: u32,
+    source: Server,
+    /// Its source pages, with their epochs when it was queued.
+    source_pages: Vec<(PageId, u32)>,
     parts_left: u32,
+    /// [`Ledger::disturbed`] when the source pages were last found to be all there.
+    whole_at: Option<u64>,
+    /// The pages that its last queued copy writes; those of most other ranks are the same.
+    target_pages: Rc<[PageId]>,
 }
 
-impl Oracle {
+impl SentPiece {
+    fn is_of(&self, part: Part) -> bool {
+        (self.attempt, self.number) == (part.attempt, part.piece)
+    }
+}
+
+/// What is on its way for one request, in the order in which it was queued. Copies land nearly in that
+/// order, so what is looked for stands near the front.
+#[derive(Default)]
+struct Flight {
+    copies: VecDeque<InFlight>,
+    pieces: VecDeque<SentPiece>,
+}
+
+impl Flight {
+    fn place(&self, part: Part) -> usize {
+        let place = self.copies.iter().position(|copy| copy.part == part);
+        place.expect("a copy is queued before it is read, and lands once")
+    }
+
+    fn copy(&mut self, part: Part) -> &mut InFlight {
+        let place = self.place(part);
+        &mut self.copies[place]
+    }
+
+    fn piece_place(&self, part: Part) -> usize {
+        let place = self.pieces.iter().position(|piece| piece.is_of(part));
+        place.expect("a piece is known until its last part has landed")
+    }
+}
+
+/// All copies on their way, by request.
+#[derive(Default)]
+pub(super) struct Copies {
+    flights: Vec<Flight>,
+}
+
+/// A copy that has landed.
+pub(super) struct Landed {
+    /// Where.
+    pub(super) target: Server,
+    draft_outside: Option<String>,
+    draft_twice: u64,
+}
+
+impl Copies {
+    fn of(&mut self, request: RequestId) -> &mut Flight {
+        if self.flights.len() <= request.index() {
+            self.flights.resize_with(request.index() + 1, Flight::default);
+        }
+        &mut self.flights[request.index()]
+    }
+
+    /// The server that `part` is on its way to.
+    pub(super) fn target(&self, part: Part) -> Server {
+        let flight = &self.flights[part.request.index()];
+        flight.copies[flight.place(part)].target
+    }
+
+    /// A copy was put on the link.
     pub(super) fn queued(
         &mut self,
+        ledgers: &mut Ledgers,
         part: Part,
-        source: Server,
-        target: Server,
+        (source, target): (Server, Server),
         source_pages: &[PageId],
         target_pages: &[PageId],
     ) {
-        let ledger = self.ledgers.get_mut(&source).expect("events name known servers");
-        let key = (part.request, part.attempt, part.piece);
-        let new = || Source { pages: ledger.piece_queued(source_pages), parts_left: 0 };
-        self.sources.entry(key).or_insert_with(new).parts_left += 1;
-        self.ledger(target).copy_queued(target_pages);
-        let target_pages = target_pages.to_vec();
-        let copy = InFlight {
-            source,
+        let flight = self.of(part.request);
+        let place = flight.pieces.iter().rposition(|piece| piece.is_of(part));
+        let place = place.unwrap_or_else(|| {
+            flight.pieces.push_back(SentPiece {
+                attempt: part.attempt,
+                number: part.piece,
+                source,
+                source_pages: ledgers.of_mut(source).piece_queued(source_pages),
+                parts_left: 0,
+                whole_at: None,
+                target_pages: target_pages.into(),
+            });
+            flight.pieces.len() - 1
+        });
+        let piece = &mut flight.pieces[place];
+        piece.parts_left += 1;
+        if *piece.target_pages != *target_pages {
+            piece.target_pages = target_pages.into();
+        }
+        ledgers.of_mut(target).copy_queued(target_pages);
+        let target_pages = Rc::clone(&piece.target_pages);
+        flight.copies.push_back(InFlight {
+            part,
             target,
             target_pages,
             source_gone: false,
             draft_outside: None,
             draft_twice: 0,
-        };
-        self.copies.insert(part, copy);
-        if let Some(transfer) = Known::transfer_of(&mut self.requests, part) {
-            transfer.copies_queued += 1;
-            transfer.last_queued |= part.last;
-        }
+        });
     }
 
-    /// Reports source pages that were given back since the copy was queued, once a copy.
-    fn check_source(&mut self, tick: Tick, part: Part) {
-        let InFlight { source, source_gone, .. } = self.copies[&part];
-        if source_gone {
-            return;
+    /// A source page of the copy that was given back since it was queued, said once a copy.
+    pub(super) fn source_given_back(&mut self, ledgers: &Ledgers, part: Part) -> Option<Violation> {
+        let flight = self.of(part.request);
+        let place = flight.piece_place(part);
+        let piece = &mut flight.pieces[place];
+        let ledger = ledgers.of(piece.source);
+        if piece.whole_at == Some(ledger.disturbed()) {
+            return None;
         }
-        let key = (part.request, part.attempt, part.piece);
-        let ledger = &self.ledgers[&source];
-        let mut pages = self.sources[&key].pages.iter();
+        let mut pages = piece.source_pages.iter();
         let gone = pages.find(|&&(page, epoch)| !ledger.still_sends(page, epoch, part.request));
-        if let Some(&(page, _)) = gone {
-            let expected = format!("page {page} held until the copy of piece {} ends", part.piece);
-            self.copies.entry(part).and_modify(|copy| copy.source_gone = true);
-            let (request, rank) = (Some(part.request), Some(part.rank));
-            self.find(tick, Code::ReadFreed, request, rank, &expected, "given back before");
-        }
-    }
-
-    pub(super) fn read(&mut self, tick: Tick, part: Part, writes: &[Write]) {
-        self.chances.add(Chance::Read, 1);
-        self.check_source(tick, part);
-        let ledger = &self.ledgers[&self.copies[&part].target];
-        let Some(transfer) = Known::transfer_of(&mut self.requests, part) else { return };
-        // What a wrong hit brought was written, though for another text; and what lies behind the
-        // last position means nothing.
-        let unwritten = |write: &&Write| {
-            let judged = match ledger.owner(write.page) {
-                Owner::Request(owner, ordinal) if owner == part.request => {
-                    transfer.before_end(part.rank, ordinal.0, write)
-                }
-                _ => Some(**write),
-            };
-            judged.is_some_and(|write| !transfer.owns_content(&write)) && transfer.source_right
+        let Some(&(page, _)) = gone else {
+            piece.whole_at = Some(ledger.disturbed());
+            return None;
         };
-        let wrong = writes.iter().find(unwritten);
-        if let Some(write) = wrong {
-            let found = describe(write.content.map(|(stamp, _)| stamp));
-            let expected = format!("piece {} written before it is read", part.piece);
-            let (request, rank) = (Some(part.request), Some(part.rank));
-            self.find(tick, Code::ReadUnwritten, request, rank, &expected, &found);
-        }
+        let was_gone = std::mem::replace(&mut flight.copy(part).source_gone, true);
+        (!was_gone).then(|| {
+            let expected = format!("page {page} held until the copy of piece {} ends", part.piece);
+            Violation::new(Code::ReadFreed, expected, "given back before")
+        })
     }
 
-    pub(super) fn landed(&mut self, tick: Tick, part: Part, writes: &[Write], memory: &[Memory]) {
-        self.chances.add(Chance::Landed, 1);
-        self.check_source(tick, part);
-        let copy = self.copies.remove(&part).expect("a copy lands once");
-        let key = (part.request, part.attempt, part.piece);
-        let source = self.sources.get_mut(&key).expect("its piece is known");
-        source.parts_left -= 1;
-        if source.parts_left == 0
-            && let Some(source) = self.sources.remove(&key)
+    /// A copy has landed; it is on its way no more.
+    pub(super) fn landed(&mut self, ledgers: &mut Ledgers, part: Part) -> Landed {
+        let flight = self.of(part.request);
+        let place = flight.place(part);
+        let copy = flight.copies.remove(place).expect("the place is one of the list");
+        let place = flight.piece_place(part);
+        let piece = &mut flight.pieces[place];
+        piece.parts_left -= 1;
+        if piece.parts_left == 0
+            && let Some(piece) = flight.pieces.remove(place)
         {
-            self.ledger(copy.source).piece_landed(&source.pages);
+            ledgers.of_mut(piece.source).piece_landed(&piece.source_pages);
         }
-        let ledger = self.ledgers.get_mut(&copy.target).expect("events name known servers");
-        ledger.copy_landed(&copy.target_pages);
-        let mut transfer = Known::transfer_of(&mut self.requests, part);
-        let (mut outside, mut twice) = (None, copy.draft_twice);
-        for write in writes {
-            match (ledger.owner(write.page), &mut transfer) {
-                (Owner::Request(owner, ordinal), Some(transfer)) if owner == part.request => {
-                    let memory = &memory[part.rank.index()];
-                    twice += transfer.wrote(part.rank, ordinal.0, write, memory);
-                }
-                (owner, _) => outside = outside.or(Some((write.page, owner))),
-            }
-        }
-        if let Some(transfer) = transfer {
-            transfer.copies_landed += 1;
-        }
-        let (request, rank) = (Some(part.request), Some(part.rank));
-        let outside = outside.map(|(page, owner)| rows_of_another(page, owner));
-        if let Some(found) = outside.or(copy.draft_outside) {
-            let expected = "only rows of the request's own pages written";
-            self.find(tick, Code::PlacedOutside, request, rank, expected, &found);
-        }
-        if twice > 0 {
-            let found = format!("{twice} rows of piece {} written over with others", part.piece);
-            self.find(tick, Code::PlacedTwice, request, rank, "every row written once", &found);
-        }
+        ledgers.of_mut(copy.target).copy_landed(&copy.target_pages);
+        let InFlight { target, draft_outside, draft_twice, .. } = copy;
+        Landed { target, draft_outside, draft_twice }
     }
 
-    /// Takes note of a copy's draft rows. What is wrong with them is reported when it has landed.
-    pub(super) fn draft_landed(&mut self, part: Part, writes: &[Write], memory: &[Memory]) {
-        let page_rows = self.stripes.page_positions();
-        let rows = self.terms.draft_rows.unwrap_or(0);
-        let copy = self.copies.get_mut(&part).expect("draft rows land before their copy");
-        let ledger = &self.ledgers[&copy.target];
-        let mut transfer = Known::transfer_of(&mut self.requests, part);
+    /// Takes note of a copy's draft rows, where each rank has `rows` rows in pages of `page_rows`. What
+    /// is wrong with them is said when the copy has landed.
+    pub(super) fn draft_landed(
+        &mut self,
+        ledgers: &Ledgers,
+        part: Part,
+        mut transfer: Option<&mut Transfer>,
+        (writes, memory): (&[Write], &[Memory]),
+        (rows, page_rows): (u32, u32),
+    ) {
+        let copy = self.of(part.request).copy(part);
+        let ledger = ledgers.of(copy.target);
         for write in writes {
             let first = write.page.0 * page_rows + write.start;
             let inside = rows.saturating_sub(first).min(write.len);
@@ -165,4 +208,69 @@ impl Oracle {
             }
         }
     }
+}
+
+impl Landed {
+    /// Takes note of the rows that the copy writes, and says which of them it should not have.
+    pub(super) fn wrote(
+        self,
+        ledger: &Ledger,
+        part: Part,
+        transfer: Option<&mut Transfer>,
+        writes: &[Write],
+        memory: &[Memory],
+    ) -> [Option<Violation>; 2] {
+        let (mut outside, mut twice) = (None, self.draft_twice);
+        let mut transfer = transfer;
+        for write in writes {
+            match (ledger.owner(write.page), &mut transfer) {
+                (Owner::Request(owner, ordinal), Some(transfer)) if owner == part.request => {
+                    let memory = &memory[part.rank.index()];
+                    twice += transfer.wrote(part.rank, ordinal.0, write, memory);
+                }
+                (owner, _) => outside = outside.or(Some((write.page, owner))),
+            }
+        }
+        if let Some(transfer) = transfer {
+            transfer.copies_landed += 1;
+        }
+        let outside = outside.map(|(page, owner)| rows_of_another(page, owner));
+        let outside = outside.or(self.draft_outside).map(|found| {
+            let expected = "only rows of the request's own pages written";
+            Violation::new(Code::PlacedOutside, expected, found)
+        });
+        let twice = (twice > 0).then(|| {
+            let found = format!("{twice} rows of piece {} written over with others", part.piece);
+            Violation::new(Code::PlacedTwice, "every row written once", found)
+        });
+        [outside, twice]
+    }
+}
+
+/// A row that the copy read although it was never written for `transfer`. What a wrong hit brought
+/// was written, though for another text; and what lies behind the last position means nothing.
+pub(super) fn unwritten(
+    ledger: &Ledger,
+    part: Part,
+    transfer: &Transfer,
+    writes: &[Write],
+) -> Option<Violation> {
+    if !transfer.source_right {
+        return None;
+    }
+    let end = transfer.rows_of(part.rank);
+    let is_unwritten = |write: &&Write| {
+        let judged = match ledger.owner(write.page) {
+            Owner::Request(owner, ordinal) if owner == part.request => {
+                let len = end.saturating_sub(transfer.first_row(ordinal.0) + write.start);
+                len.min(write.len)
+            }
+            _ => write.len,
+        };
+        judged > 0 && !transfer.owns_content(&Write { len: judged, ..**write })
+    };
+    let write = writes.iter().find(is_unwritten)?;
+    let found = describe(write.content.map(|(stamp, _)| stamp));
+    let expected = format!("piece {} written before it is read", part.piece);
+    Some(Violation::new(Code::ReadUnwritten, expected, found))
 }

@@ -4,7 +4,7 @@
 //! few lines for owner and row (`placement`), its own ledger of page owners (`ownership`) and its
 //! own count of pages needed. What it says are [`Finding`]s, counted against their chances.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::rc::Rc;
 
 use crate::finding::{Chance, Code, Finding, Findings, Tally};
@@ -13,13 +13,15 @@ use crate::prompt::Sequence;
 use crate::units::{PageId, Pages, Rank, RequestId, Tick, Tokens};
 
 mod copies;
+mod evidence;
 mod ownership;
 mod placement;
 mod progress;
 
-use crate::event::{Event, Holder, Outcome, Part, Server, Side};
-use copies::{InFlight, Source};
-use ownership::{Ledger, Owner, Violation};
+use crate::event::{Event, Holder, Outcome, Part, Server, Side, Write};
+use copies::Copies;
+use evidence::describe;
+use ownership::{Ledger, Ledgers, Violation};
 use placement::{Stripes, Transfer, Verdict};
 use progress::Progress;
 
@@ -52,11 +54,27 @@ struct Known {
     told: BTreeSet<(u32, Code)>,
 }
 
-impl Known {
+/// Requests by number; `None` before their arrival.
+#[derive(Default)]
+struct Requests(Vec<Option<Known>>);
+
+impl Requests {
+    fn insert(&mut self, request: RequestId, known: Known) {
+        if self.0.len() <= request.index() {
+            self.0.resize_with(request.index() + 1, || None);
+        }
+        self.0[request.index()] = Some(known);
+    }
+
+    fn get(&mut self, request: RequestId) -> &mut Known {
+        let known = self.0.get_mut(request.index()).and_then(Option::as_mut);
+        known.expect("events follow an arrival")
+    }
+
     /// The transfer that `part` belongs to, unless that has ended.
-    fn transfer_of(requests: &mut BTreeMap<RequestId, Known>, part: Part) -> Option<&mut Transfer> {
-        let known = requests.get_mut(&part.request).expect("events follow an arrival");
-        known.transfer.as_mut().filter(|transfer| transfer.attempt == part.attempt)
+    fn transfer_of(&mut self, part: Part) -> Option<&mut Transfer> {
+        let transfer = self.get(part.request).transfer.as_mut();
+        transfer.filter(|transfer| transfer.attempt == part.attempt)
     }
 }
 
@@ -64,10 +82,9 @@ impl Known {
 pub struct Oracle {
     terms: Terms,
     stripes: Stripes,
-    ledgers: BTreeMap<Server, Ledger>,
-    requests: BTreeMap<RequestId, Known>,
-    copies: BTreeMap<Part, InFlight>,
-    sources: BTreeMap<(RequestId, u32, u32), Source>,
+    ledgers: Ledgers,
+    requests: Requests,
+    copies: Copies,
     progress: Progress,
     findings: Findings,
     chances: Tally<Chance>,
@@ -97,15 +114,16 @@ pub struct Judgement {
 }
 
 impl Oracle {
-    /// A judge of `servers` under `terms`.
+    /// A judge of `servers` under `terms`. Servers of a kind come in the order of their numbers, from 0.
     pub fn new(terms: Terms, servers: impl IntoIterator<Item = Server>) -> Oracle {
-        let ledger = |server: Server| {
+        let mut ledgers = Ledgers::default();
+        for server in servers {
             let pages = match server.side {
                 Side::Prefill => terms.prefill_pages,
                 Side::Decode => terms.decode_pages,
             };
-            (server, Ledger::new(Pages(pages)))
-        };
+            ledgers.open(server.side, Ledger::new(Pages(pages)));
+        }
         Oracle {
             terms,
             stripes: Stripes {
@@ -113,10 +131,9 @@ impl Oracle {
                 ranks: terms.ranks,
                 draft: terms.draft_rows.is_some(),
             },
-            ledgers: servers.into_iter().map(ledger).collect(),
-            requests: BTreeMap::new(),
-            copies: BTreeMap::new(),
-            sources: BTreeMap::new(),
+            ledgers,
+            requests: Requests::default(),
+            copies: Copies::default(),
             progress: Progress::default(),
             findings: Findings::default(),
             chances: Tally::default(),
@@ -145,7 +162,7 @@ impl Oracle {
             Event::Cached { server, request, pages } => self.cached(tick, server, request, pages),
             Event::Freed { server, holder, pages } => self.freed(tick, server, holder, pages),
             Event::Queued { part, source, target, source_pages, target_pages } => {
-                self.queued(part, source, target, source_pages, target_pages);
+                self.queued(part, (source, target), source_pages, target_pages);
             }
             Event::Read { part, writes } => self.read(tick, part, writes.0),
             Event::Landed { part, writes } => self.landed(tick, part, writes.0, memory),
@@ -207,7 +224,7 @@ impl Oracle {
     /// locked when all have, and the lists of pool and cache are those of the ledger.
     fn close_server(&mut self, tick: Tick, remains: &Remains, open: &[RequestId]) {
         let Remains { server, ref free, ref cached, protected } = *remains;
-        let ledger = &self.ledgers[&server];
+        let ledger = self.ledgers.of(server);
         let leaked: Vec<_> =
             ledger.held().filter(|(_, request)| open.binary_search(request).is_err()).collect();
         let disagreement = ledger.scan(free, cached);
@@ -224,11 +241,11 @@ impl Oracle {
     }
 
     fn ledger(&mut self, server: Server) -> &mut Ledger {
-        self.ledgers.get_mut(&server).expect("events name known servers")
+        self.ledgers.of_mut(server)
     }
 
     fn known(&mut self, request: RequestId) -> &mut Known {
-        self.requests.get_mut(&request).expect("events follow an arrival")
+        self.requests.get(request)
     }
 
     fn transfer(&mut self, request: RequestId) -> &mut Transfer {
@@ -437,8 +454,10 @@ impl Oracle {
     fn freed(&mut self, tick: Tick, server: Server, holder: Holder, pages: &[PageId]) {
         self.chances.add(Chance::Freed, pages.len() as u64);
         let ledger = self.ledger(server);
-        let violations: Vec<Violation> =
-            pages.iter().flat_map(|&page| ledger.free(page, holder)).collect();
+        let mut violations = Vec::new();
+        for &page in pages {
+            ledger.free(page, holder, &mut violations);
+        }
         let request = match holder {
             Holder::Request(request) => Some(request),
             Holder::Cache => None,
@@ -546,24 +565,52 @@ impl Oracle {
         }
     }
 
+    fn queued(
+        &mut self,
+        part: Part,
+        servers: (Server, Server),
+        source_pages: &[PageId],
+        target_pages: &[PageId],
+    ) {
+        self.copies.queued(&mut self.ledgers, part, servers, source_pages, target_pages);
+        if let Some(transfer) = self.requests.transfer_of(part) {
+            transfer.copies_queued += 1;
+            transfer.last_queued |= part.last;
+        }
+    }
+
+    fn read(&mut self, tick: Tick, part: Part, writes: &[Write]) {
+        self.chances.add(Chance::Read, 1);
+        let given_back = self.copies.source_given_back(&self.ledgers, part);
+        let ledger = self.ledgers.of(self.copies.target(part));
+        let transfer = self.requests.transfer_of(part);
+        let unwritten =
+            transfer.and_then(|transfer| copies::unwritten(ledger, part, transfer, writes));
+        let violations = given_back.into_iter().chain(unwritten);
+        self.report(tick, Some(part.request), Some(part.rank), violations);
+    }
+
+    fn landed(&mut self, tick: Tick, part: Part, writes: &[Write], memory: &[Memory]) {
+        self.chances.add(Chance::Landed, 1);
+        let given_back = self.copies.source_given_back(&self.ledgers, part);
+        let landed = self.copies.landed(&mut self.ledgers, part);
+        let ledger = self.ledgers.of(landed.target);
+        let transfer = self.requests.transfer_of(part);
+        let wrong = landed.wrote(ledger, part, transfer, writes, memory);
+        let violations = given_back.into_iter().chain(wrong.into_iter().flatten());
+        self.report(tick, Some(part.request), Some(part.rank), violations);
+    }
+
+    fn draft_landed(&mut self, part: Part, writes: &[Write], memory: &[Memory]) {
+        let rows = (self.terms.draft_rows.unwrap_or(0), self.stripes.page_positions());
+        let transfer = self.requests.transfer_of(part);
+        self.copies.draft_landed(&self.ledgers, part, transfer, (writes, memory), rows);
+    }
+
     fn ended(&mut self, request: RequestId, _outcome: Outcome) {
         self.progress.ended(request);
         // Copies may still be on their way; they find no transfer and so count as outside.
         self.known(request).transfer = None;
-    }
-}
-
-fn rows_of_another(page: PageId, owner: Owner) -> String {
-    format!("rows of page {page}, owned by {owner:?}")
-}
-
-fn describe(held: Option<crate::memory::Stamp>) -> String {
-    match held {
-        Some(stamp) => format!(
-            "position {} of history {}, written for request {} at tick {}",
-            stamp.position, stamp.chain.0, stamp.writer, stamp.written
-        ),
-        None => "nothing ever written".to_owned(),
     }
 }
 

@@ -3,7 +3,7 @@
 //! Every page has exactly one owner. The pool's and the cache's own counts are compared with the
 //! ledger's whenever they are stated.
 
-use crate::event::Holder;
+use crate::event::{Holder, Server, Side};
 use crate::finding::Code;
 use crate::units::{PageId, Pages, RequestId};
 
@@ -47,6 +47,8 @@ pub(super) struct Ledger {
     lines: Vec<Line>,
     free: u32,
     cached: u32,
+    /// How often a page changed hands while a piece was being sent from it.
+    disturbed: u64,
     /// The last drift reported, so that a standing one is reported once.
     drift: (i64, i64),
 }
@@ -59,8 +61,43 @@ pub(super) struct Violation {
 }
 
 impl Violation {
-    fn new(code: Code, expected: impl Into<String>, found: impl Into<String>) -> Violation {
+    pub(super) fn new(
+        code: Code,
+        expected: impl Into<String>,
+        found: impl Into<String>,
+    ) -> Violation {
         Violation { code, expected: expected.into(), found: found.into() }
+    }
+}
+
+/// The ledgers of all servers.
+#[derive(Default)]
+pub(super) struct Ledgers {
+    prefill: Vec<Ledger>,
+    decode: Vec<Ledger>,
+}
+
+impl Ledgers {
+    /// Opens the ledger of the next server of a kind.
+    pub(super) fn open(&mut self, side: Side, ledger: Ledger) {
+        match side {
+            Side::Prefill => self.prefill.push(ledger),
+            Side::Decode => self.decode.push(ledger),
+        }
+    }
+
+    pub(super) fn of(&self, server: Server) -> &Ledger {
+        match server.side {
+            Side::Prefill => &self.prefill[server.index as usize],
+            Side::Decode => &self.decode[server.index as usize],
+        }
+    }
+
+    pub(super) fn of_mut(&mut self, server: Server) -> &mut Ledger {
+        match server.side {
+            Side::Prefill => &mut self.prefill[server.index as usize],
+            Side::Decode => &mut self.decode[server.index as usize],
+        }
     }
 }
 
@@ -68,7 +105,13 @@ impl Ledger {
     /// The ledger of a pool of `pages` free pages; page 0 is nobody's.
     pub(super) fn new(pages: Pages) -> Ledger {
         let line = Line { owner: Owner::Free, epoch: 0, inbound: 0, outbound: 0 };
-        Ledger { lines: vec![line; pages.index() + 1], free: pages.0, cached: 0, drift: (0, 0) }
+        Ledger {
+            lines: vec![line; pages.index() + 1],
+            free: pages.0,
+            cached: 0,
+            disturbed: 0,
+            drift: (0, 0),
+        }
     }
 
     pub(super) fn owner(&self, page: PageId) -> Owner {
@@ -79,8 +122,15 @@ impl Ledger {
         self.lines[page.index()].epoch
     }
 
+    /// How often a page changed hands while a piece was being sent from it. As long as this stays the
+    /// same, so does every answer of [`Ledger::still_sends`] for pieces on their way.
+    pub(super) fn disturbed(&self) -> u64 {
+        self.disturbed
+    }
+
     fn set(&mut self, page: PageId, owner: Owner) {
         let line = &mut self.lines[page.index()];
+        self.disturbed += u64::from(line.outbound > 0);
         match line.owner {
             Owner::Free => self.free -= 1,
             Owner::Cache => self.cached -= 1,
@@ -132,10 +182,9 @@ impl Ledger {
         })
     }
 
-    /// `holder` gave `page` back.
-    pub(super) fn free(&mut self, page: PageId, holder: Holder) -> Vec<Violation> {
+    /// `holder` gave `page` back. What is wrong with that is added to `violations`.
+    pub(super) fn free(&mut self, page: PageId, holder: Holder, violations: &mut Vec<Violation>) {
         let before = self.owner(page);
-        let mut violations = Vec::new();
         if before == Owner::Free {
             violations.push(Violation::new(
                 Code::PageFreedTwice,
@@ -159,7 +208,6 @@ impl Ledger {
         }
         self.set(page, Owner::Free);
         self.lines[page.index()].epoch += 1;
-        violations
     }
 
     pub(super) fn copy_queued(&mut self, pages: &[PageId]) {
@@ -289,6 +337,12 @@ mod tests {
         violations.into_iter().map(|violation| violation.code).collect()
     }
 
+    fn freed(ledger: &mut Ledger, holder: Holder) -> Vec<Code> {
+        let mut violations = Vec::new();
+        ledger.free(PAGE, holder, &mut violations);
+        codes(violations)
+    }
+
     #[test]
     fn a_page_that_goes_round_leaves_nothing() {
         let mut ledger = Ledger::new(Pages(2));
@@ -296,7 +350,7 @@ mod tests {
         assert_eq!(codes(ledger.books(Pages(1), Pages(0), Pages(0))), []);
         assert_eq!(codes(ledger.cache(PAGE, A)), []);
         assert_eq!(codes(ledger.books(Pages(1), Pages(0), Pages(1))), []);
-        assert_eq!(codes(ledger.free(PAGE, Holder::Cache)), []);
+        assert_eq!(freed(&mut ledger, Holder::Cache), []);
         assert_eq!(codes(ledger.books(Pages(2), Pages(0), Pages(0))), []);
         assert_eq!(ledger.held().count(), 0);
     }
@@ -304,13 +358,13 @@ mod tests {
     #[test]
     fn each_violation_has_its_code() {
         let mut ledger = Ledger::new(Pages(2));
-        assert_eq!(codes(ledger.free(PAGE, Holder::Request(A))), [Code::PageFreedTwice]);
+        assert_eq!(freed(&mut ledger, Holder::Request(A)), [Code::PageFreedTwice]);
         ledger.take(PAGE, A, Pages(0));
         assert_eq!(codes(ledger.take(PAGE, B, Pages(0))), [Code::PageTwoOwners]);
-        assert_eq!(codes(ledger.free(PAGE, Holder::Request(A))), [Code::PageTwoOwners]);
+        assert_eq!(freed(&mut ledger, Holder::Request(A)), [Code::PageTwoOwners]);
         ledger.take(PAGE, B, Pages(0));
         ledger.copy_queued(&[PAGE]);
-        assert_eq!(codes(ledger.free(PAGE, Holder::Request(B))), [Code::PageFreedInFlight]);
+        assert_eq!(freed(&mut ledger, Holder::Request(B)), [Code::PageFreedInFlight]);
     }
 
     #[test]
@@ -321,7 +375,23 @@ mod tests {
         assert_eq!(ledger.owner(PageId(2)), Owner::Free);
         assert_eq!(ledger.owner(PageId(3)), Owner::Beyond);
         ledger.copy_landed(&pages);
-        assert_eq!(codes(ledger.free(PAGE, Holder::Cache)), [Code::PageFreedTwice]);
+        assert_eq!(freed(&mut ledger, Holder::Cache), [Code::PageFreedTwice]);
+    }
+
+    #[test]
+    fn a_page_that_changes_hands_while_it_is_sent_disturbs_and_no_other_does() {
+        let mut ledger = Ledger::new(Pages(2));
+        ledger.take(PAGE, A, Pages(0));
+        let sent = ledger.piece_queued(&[PAGE]);
+        ledger.take(PageId(2), B, Pages(0));
+        assert_eq!(ledger.disturbed(), 0);
+        ledger.cache(PAGE, A);
+        assert_eq!(ledger.disturbed(), 1);
+        freed(&mut ledger, Holder::Cache);
+        assert_eq!(ledger.disturbed(), 2);
+        ledger.piece_landed(&sent);
+        ledger.take(PAGE, A, Pages(0));
+        assert_eq!(ledger.disturbed(), 2);
     }
 
     #[test]

@@ -263,20 +263,23 @@ impl Transfer {
         }
     }
 
-    /// The rows of `write`, in the page at `ordinal` on `rank`, that store positions before the end;
-    /// `None` if there is none.
-    pub(super) fn before_end(&self, rank: Rank, ordinal: u32, write: &Write) -> Option<Write> {
-        let Stripes { page, ranks, .. } = self.stripes;
-        let rows = self.length.0.saturating_sub(rank.0).div_ceil(ranks);
-        let len = rows.saturating_sub(ordinal * page + write.start).min(write.len);
-        (len > 0).then_some(Write { len, ..*write })
+    /// Rows of `rank` that store positions of this transfer.
+    pub(super) fn rows_of(&self, rank: Rank) -> u32 {
+        self.length.0.saturating_sub(rank.0).div_ceil(self.stripes.ranks)
+    }
+
+    /// The number of a rank's first row in the page at `ordinal`.
+    pub(super) fn first_row(&self, ordinal: u32) -> u32 {
+        ordinal * self.stripes.page
     }
 
     /// Whether what a copy read is KV of this request's tokens throughout.
     pub(super) fn owns_content(&self, write: &Write) -> bool {
         write.content.is_some_and(|(stamp, step)| {
             let last = Tokens(stamp.position.0 + (write.len - 1) * step);
-            stamp.is_of(&self.text) && Stamp { position: last, ..stamp }.is_of(&self.text)
+            let segment = self.text.segments_from(stamp.position).first();
+            segment.is_some_and(|segment| segment.chain == stamp.chain && last < segment.end)
+                || (stamp.is_of(&self.text) && Stamp { position: last, ..stamp }.is_of(&self.text))
         })
     }
 
@@ -311,15 +314,44 @@ impl Transfer {
         to: Tokens,
     ) -> Verdict {
         let mut verdict = Verdict::default();
-        let ordinals = from.0 / self.stripes.page_positions()..self.stripes.pages(to);
-        for ordinal in ordinals {
+        let positions = self.stripes.page_positions();
+        for ordinal in from.0 / positions..self.stripes.pages(to) {
             let page = table.get(ordinal as usize).copied();
+            let is_whole = from.0 <= ordinal * positions && (ordinal + 1) * positions <= to.0;
+            if is_whole && page.is_some_and(|page| self.is_page_right(page, ordinal, memory)) {
+                verdict.rows += u64::from(positions);
+                continue;
+            }
             for (rank, memory) in (0..self.stripes.ranks).zip(memory) {
                 let extents = page.map_or(&[][..], |page| memory.page(page));
                 self.judge_page(extents, Rank(rank), ordinal, from, to, &mut verdict);
             }
         }
         verdict
+    }
+
+    /// Whether every rank's rows of the whole virtual page at `ordinal` are right, each rank's as one
+    /// extent. False proves nothing.
+    fn is_page_right(&self, page: PageId, ordinal: u32, memory: &[Memory]) -> bool {
+        let Stripes { page: rows, ranks, .. } = self.stripes;
+        let first = Tokens(ordinal * self.stripes.page_positions());
+        let end = first + Tokens(self.stripes.page_positions());
+        let segment = self.text.segments_from(first).first();
+        let Some(segment) = segment.filter(|segment| segment.end >= end) else { return false };
+        // The match ends with a page, so a page lies before it or behind it as a whole.
+        let is_matched = first < self.matched;
+        let row = self.first_row(ordinal);
+        let is_right = |(position, (memory, written)): (u32, (&Memory, &Spans))| {
+            let [extent] = memory.page(page) else { return false };
+            let whole = extent.start == 0
+                && extent.len == rows
+                && (rows == 1 || extent.step == ranks)
+                && extent.stamp.position.0 == position
+                && extent.stamp.chain == segment.chain;
+            whole && (is_matched || written.reach(row) >= rows)
+        };
+        memory.len() >= ranks as usize
+            && (first.0..).zip(memory.iter().zip(&self.written)).all(is_right)
     }
 
     /// Judges the rows of one physical page that store positions of `from..to`.

@@ -1,7 +1,7 @@
 //! The judge, fed by hand: one thing goes wrong at a time.
 
 use super::*;
-use crate::event::{Text, Write, Writes};
+use crate::event::{Text, Writes};
 use crate::memory::Stamp;
 use crate::prompt::{Chains, ContentId, Run};
 

@@ -1,5 +1,7 @@
 //! Where copies write.
 
+use std::collections::BTreeMap;
+
 use super::*;
 
 #[test]
