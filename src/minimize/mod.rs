@@ -26,6 +26,7 @@ pub mod import;
 mod layout;
 mod lengths;
 mod naming;
+mod numbering;
 mod requests;
 mod search;
 mod size;

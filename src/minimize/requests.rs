@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use super::contents;
+use super::numbering;
 use super::search::Search;
 use crate::scenario::{RequestSpec, RunSpec, Scenario, WorkloadConfig};
 use crate::units::RequestId;
@@ -13,7 +13,7 @@ pub(super) fn write_out(scenario: &Scenario, folder: &Path) -> Result<Scenario, 
     let specs = workload::requests(scenario, folder)?.iter().map(spec).collect();
     let workload = WorkloadConfig::Requests(specs);
     let mut written = Scenario { workload, ..scenario.clone() };
-    contents::number_anew(&mut written);
+    numbering::number_anew(&mut written);
     Ok(written)
 }
 

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::path::Path;
 
 use super::MinimizeError;
-use super::contents;
+use super::numbering;
 use super::size::{Size, requests_of};
 use crate::finding::{Code, Run};
 use crate::scenario::{RequestSpec, Scenario, WorkloadConfig};
@@ -85,7 +85,7 @@ impl Search {
 
     /// Takes `candidate` in the place of the best if it is smaller, valid and shows the goal.
     pub(super) fn offer(&mut self, mut candidate: Scenario) -> bool {
-        contents::number_anew(&mut candidate);
+        numbering::number_anew(&mut candidate);
         let size = Size::of(&candidate);
         if size >= self.size || self.is_used_up() {
             return false;
@@ -97,7 +97,7 @@ impl Search {
 
     /// A search from `start` on, which may be larger than the best, if that shows the goal.
     pub(super) fn fork(&mut self, mut start: Scenario) -> Option<Search> {
-        contents::number_anew(&mut start);
+        numbering::number_anew(&mut start);
         if start == self.best || self.is_used_up() {
             return None;
         }

@@ -1,6 +1,6 @@
 //! Tables of a report as comma-separated values (RFC 4180), with a head and unrounded numbers.
 
-use super::chart::Cell;
+use super::value::Value;
 
 /// A head and rows of the same length.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -11,24 +11,24 @@ pub struct Csv {
     pub rows: Vec<Vec<String>>,
 }
 
-/// The columns that [`cell`] fills.
-pub(crate) const CELL: [&str; 6] = ["state", "hits", "chances", "share", "low", "high"];
+/// The columns that [`value`] fills.
+pub(crate) const VALUE: [&str; 6] = ["state", "hits", "chances", "share", "low", "high"];
 
 /// The columns that begin with `names` and end with others.
 pub(crate) fn head(names: &[&str], others: &[&str]) -> Vec<String> {
     names.iter().chain(others).map(|&name| name.to_owned()).collect()
 }
 
-/// How far a cell has come, its rate and the 95 % interval. What is not there is left empty.
-pub(crate) fn cell(cell: Cell) -> [String; 6] {
+/// Whether a cell was run, its rate and the 95 % interval. What it does not have is empty.
+pub(crate) fn value(value: Value) -> [String; 6] {
     let bare = |state: &str| {
         let empty = String::new;
         [state.to_owned(), empty(), empty(), empty(), empty(), empty()]
     };
-    let rate = match cell {
-        Cell::Share(rate) => rate,
-        Cell::Impossible => return bare("impossible"),
-        Cell::NotRun => return bare("not run yet"),
+    let rate = match value {
+        Value::Share(rate) => rate,
+        Value::Impossible => return bare("impossible"),
+        Value::NotRun => return bare("not run yet"),
     };
     match rate.interval() {
         None => bare("not reached"),
@@ -73,11 +73,11 @@ mod tests {
 
     #[test]
     fn what_is_not_there_is_empty_and_never_zero() {
-        assert_eq!(cell(Cell::Impossible), ["impossible", "", "", "", "", ""]);
-        assert_eq!(cell(Cell::NotRun)[0], "not run yet");
-        let none = Cell::Share(Rate { hits: 0, chances: 0 });
-        assert_eq!(cell(none), ["not reached", "", "", "", "", ""]);
-        let some = Cell::Share(Rate { hits: 1, chances: 4 });
-        assert_eq!(cell(some)[..4], ["ran", "1", "4", "0.25"]);
+        assert_eq!(value(Value::Impossible), ["impossible", "", "", "", "", ""]);
+        assert_eq!(value(Value::NotRun)[0], "not run yet");
+        let none = Value::Share(Rate { hits: 0, chances: 0 });
+        assert_eq!(value(none), ["not reached", "", "", "", "", ""]);
+        let some = Value::Share(Rate { hits: 1, chances: 4 });
+        assert_eq!(value(some)[..4], ["ran", "1", "4", "0.25"]);
     }
 }

@@ -14,3 +14,4 @@ pub mod news;
 pub(crate) mod number;
 pub mod page;
 pub mod table;
+pub mod value;

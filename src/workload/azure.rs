@@ -1,7 +1,7 @@
 //! The Azure LLM inference trace 2023 as CSV: a timestamp in UTC with a fraction in units of
 //! 100 ns, prompt tokens and output tokens. It has no content, so nothing is shared.
 
-use super::trace::{TraceRequest, check_length};
+use super::line::{TraceRequest, check_length};
 use crate::limits;
 use crate::prompt::{ContentId, Run};
 use crate::units::Tokens;

@@ -14,6 +14,7 @@ use crate::scenario::{RequestSpec, RunSpec, Scenario, TraceConfig, WorkloadConfi
 use crate::units::{Tick, Tokens};
 
 mod azure;
+mod line;
 mod mooncake;
 mod synthetic;
 mod trace;

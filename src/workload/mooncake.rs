@@ -4,7 +4,7 @@
 
 use serde::Deserialize;
 
-use super::trace::{TraceRequest, check_length};
+use super::line::{TraceRequest, check_length};
 use crate::limits;
 use crate::prompt::{ContentId, Run};
 use crate::units::Tokens;

@@ -8,24 +8,11 @@ use std::fs::File;
 use std::io::{BufRead, BufReader, Read};
 use std::path::{Path, PathBuf};
 
+use super::line::TIME_PER_TICK;
 use super::{OwnContents, Request, WorkloadError, azure, mooncake};
 use crate::limits;
-use crate::prompt::Run;
 use crate::scenario::{TraceConfig, TraceFormat};
 use crate::units::{Tick, Tokens};
-
-/// Units of [`TraceRequest::time`] in a tick.
-const TIME_PER_TICK: u128 = 10;
-
-/// One line of a trace.
-pub(super) struct TraceRequest {
-    /// Arrival in units of 100 ns, the finest of all formats, on the format's own clock.
-    pub(super) time: u64,
-    /// The prompt.
-    pub(super) runs: Vec<Run>,
-    /// Output tokens.
-    pub(super) output: u32,
-}
 
 /// Reads the trace of a validated `config`.
 pub(super) fn read(config: &TraceConfig, base_dir: &Path) -> Result<Vec<Request>, WorkloadError> {
@@ -186,20 +173,6 @@ impl<R: BufRead> Lines<R> {
 
     fn refuse(&self, reason: String) -> WorkloadError {
         WorkloadError::Line { path: self.path.clone(), line: self.number, reason }
-    }
-}
-
-/// Whether a prompt or an output is of a length that a scenario may have.
-pub(super) fn check_length(
-    field: &str,
-    length: u64,
-    allowed: &std::ops::RangeInclusive<u32>,
-) -> Result<u32, String> {
-    match u32::try_from(length) {
-        Ok(length) if allowed.contains(&length) => Ok(length),
-        _ => {
-            Err(format!("{field}: must be {} to {}, got {length}", allowed.start(), allowed.end()))
-        }
     }
 }
 

@@ -4,11 +4,12 @@ use plotters::backend::DrawingBackend;
 use plotters::style::text_anchor::HPos;
 
 use super::{
-    Area, Cell, Chart, ChartError, Drawing, GRID, Head, INK, LINE, MARGIN, PALETTE, PAPER, PLAIN,
-    Pen, QUIET, STRONG,
+    Area, Chart, ChartError, Drawing, GRID, Head, INK, LINE, MARGIN, PALETTE, PAPER, PLAIN, Pen,
+    QUIET, STRONG,
 };
 use crate::report::csv::{self, Csv};
 use crate::report::number;
+use crate::report::value::Value;
 use crate::stats::Rate;
 
 /// One bar.
@@ -17,7 +18,7 @@ pub struct Bar {
     /// What it stands for.
     pub name: String,
     /// Its share; without one it is hatched or dotted.
-    pub cell: Cell,
+    pub value: Value,
 }
 
 /// A bar chart with horizontal bars.
@@ -59,9 +60,9 @@ impl Bars {
     }
 
     fn rates(&self) -> impl Iterator<Item = Rate> {
-        self.bars.iter().filter_map(|bar| match bar.cell {
-            Cell::Share(rate) => Some(rate),
-            Cell::Impossible | Cell::NotRun => None,
+        self.bars.iter().filter_map(|bar| match bar.value {
+            Value::Share(rate) => Some(rate),
+            Value::Impossible | Value::NotRun => None,
         })
     }
 
@@ -116,14 +117,14 @@ impl Bars {
         let mut area =
             Area { x: left, y: y - BAR_HEIGHT / 2, width: PLOT_WIDTH, height: BAR_HEIGHT };
         let right = left + PLOT_WIDTH + 14;
-        let rate = match bar.cell {
-            Cell::Share(rate) => rate,
-            Cell::Impossible => {
+        let rate = match bar.value {
+            Value::Share(rate) => rate,
+            Value::Impossible => {
                 pen.fill(area, PAPER)?;
                 pen.hatch(area, true)?;
                 return pen.text(IMPOSSIBLE, (right, y), HPos::Left, QUIET);
             }
-            Cell::NotRun => {
+            Value::NotRun => {
                 pen.fill(area, PAPER)?;
                 pen.dotted(area)?;
                 return pen.text(NOT_RUN, (right, y), HPos::Left, QUIET);
@@ -179,8 +180,8 @@ impl Chart for Bars {
 
     fn csv(&self) -> Csv {
         let row =
-            |bar: &Bar| std::iter::once(bar.name.clone()).chain(csv::cell(bar.cell)).collect();
-        Csv { head: csv::head(&["name"], &csv::CELL), rows: self.bars.iter().map(row).collect() }
+            |bar: &Bar| std::iter::once(bar.name.clone()).chain(csv::value(bar.value)).collect();
+        Csv { head: csv::head(&["name"], &csv::VALUE), rows: self.bars.iter().map(row).collect() }
     }
 }
 
@@ -190,12 +191,12 @@ mod tests {
 
     #[test]
     fn the_file_holds_what_the_bars_show() {
-        let bar = |name: &str, cell| Bar { name: name.to_owned(), cell };
+        let bar = |name: &str, value| Bar { name: name.to_owned(), value };
         let bars = Bars {
             head: Head { title: "t".to_owned(), subtitle: "s".to_owned() },
             bars: vec![
-                bar("a, b", Cell::Share(Rate { hits: 3, chances: 4 })),
-                bar("none", Cell::Impossible),
+                bar("a, b", Value::Share(Rate { hits: 3, chances: 4 })),
+                bar("none", Value::Impossible),
             ],
             unit: "runs".to_owned(),
             end: 1.0,

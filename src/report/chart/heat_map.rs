@@ -7,11 +7,12 @@ use plotters::backend::DrawingBackend;
 use plotters::style::text_anchor::HPos;
 
 use super::{
-    Area, Cell, Chart, ChartError, Drawing, GRID, Head, INK, LINE, MARGIN, NARROW, PLAIN, Pen,
-    QUIET, SMALL_STRONG, STRONG, color, label_color,
+    Area, Chart, ChartError, Drawing, GRID, Head, INK, LINE, MARGIN, NARROW, PLAIN, Pen, QUIET,
+    SMALL_STRONG, STRONG, color, label_color, step,
 };
 use crate::report::csv::{self, Csv};
 use crate::report::number;
+use crate::report::value::Value;
 use crate::stats::Rate;
 
 pub use super::scale::Scale;
@@ -39,7 +40,7 @@ pub struct Grid {
     /// Names of the columns.
     pub columns: Vec<String>,
     /// A cell for every row and column.
-    pub cells: Vec<Vec<Cell>>,
+    pub cells: Vec<Vec<Value>>,
     /// Whether the cells are small and show no n.
     pub compact: bool,
 }
@@ -120,10 +121,10 @@ impl Grid {
                 let area =
                     Area { x: x + 1, y: y + 1, width: width - 2, height: self.cell_height() - 2 };
                 match cell {
-                    Cell::Share(rate) => self.draw_share(pen, area, rate, scale)?,
-                    Cell::Impossible => pen.hatch(area, true)?,
-                    Cell::NotRun if self.compact => pen.dotted(area)?,
-                    Cell::NotRun => {
+                    Value::Share(rate) => self.draw_share(pen, area, rate, scale)?,
+                    Value::Impossible => pen.hatch(area, true)?,
+                    Value::NotRun if self.compact => pen.dotted(area)?,
+                    Value::NotRun => {
                         let (x, y) = area.centre();
                         pen.dotted(area)?;
                         pen.text("not run", (x, y - 8), HPos::Center, QUIET)?;
@@ -209,7 +210,7 @@ impl Grid {
             for (column, &cell) in self.columns.iter().zip(cells) {
                 let mut line = before.to_vec();
                 line.extend([row.clone(), column.clone()]);
-                line.extend(csv::cell(cell));
+                line.extend(csv::value(cell));
                 lines.push(line);
             }
         }
@@ -218,7 +219,7 @@ impl Grid {
 }
 
 impl HeatMap {
-    fn cells(&self) -> Vec<Cell> {
+    fn cells(&self) -> Vec<Value> {
         self.grid.cells.iter().flatten().copied().collect()
     }
 
@@ -251,7 +252,7 @@ impl Chart for HeatMap {
 
     fn csv(&self) -> Csv {
         let names = [self.grid.rows_title.as_str(), &self.grid.columns_title];
-        Csv { head: csv::head(&names, &csv::CELL), rows: self.grid.csv_rows(&[]) }
+        Csv { head: csv::head(&names, &csv::VALUE), rows: self.grid.csv_rows(&[]) }
     }
 
     fn narrow(&self) -> Option<HeatMap> {
@@ -260,20 +261,16 @@ impl Chart for HeatMap {
     }
 }
 
-pub(super) fn step(pixels: i32) -> usize {
-    usize::try_from(pixels).expect("sizes are positive")
-}
-
 #[cfg(test)]
 pub(super) mod tests {
     use super::*;
 
     /// Two rows and `columns` columns; the first cell of each row is impossible.
     pub(crate) fn grid(columns: usize) -> Grid {
-        let share = |hits| Cell::Share(Rate { hits, chances: 200 });
+        let share = |hits| Value::Share(Rate { hits, chances: 200 });
         let row = |first: u64| {
             let rest = (1..columns as u64).map(|hits| share(first + hits));
-            std::iter::once(Cell::Impossible).chain(rest).collect()
+            std::iter::once(Value::Impossible).chain(rest).collect()
         };
         Grid {
             rows_title: "rank".to_owned(),

@@ -9,11 +9,12 @@ use plotters::style::RGBColor;
 use plotters::style::text_anchor::HPos;
 
 use super::{
-    Area, Cell, Chart, ChartError, Drawing, GRID, Head, INK, LINE, MARGIN, PALETTE, PAPER, PLAIN,
-    Pen, QUIET,
+    Area, Chart, ChartError, Drawing, GRID, Head, INK, LINE, MARGIN, PALETTE, PAPER, PLAIN, Pen,
+    QUIET,
 };
 use crate::report::csv::{self, Csv};
 use crate::report::number;
+use crate::report::value::Value;
 use crate::stats::{Interval, Rate};
 
 /// A line chart.
@@ -43,7 +44,7 @@ pub struct Line {
     /// What it stands for.
     pub name: String,
     /// A cell for every size; those without a share are left out.
-    pub cells: Vec<Cell>,
+    pub cells: Vec<Value>,
 }
 
 const WIDTH: i32 = 480;
@@ -79,8 +80,8 @@ impl Lines {
 
     fn rates(&self) -> impl Iterator<Item = Rate> {
         self.lines.iter().flat_map(|line| &line.cells).filter_map(|cell| match *cell {
-            Cell::Share(rate) if rate.chances > 0 => Some(rate),
-            Cell::Share(_) | Cell::Impossible | Cell::NotRun => None,
+            Value::Share(rate) if rate.chances > 0 => Some(rate),
+            Value::Share(_) | Value::Impossible | Value::NotRun => None,
         })
     }
 
@@ -118,8 +119,8 @@ impl Lines {
             .iter()
             .enumerate()
             .filter_map(|(size, cell)| match *cell {
-                Cell::Share(rate) => Some((self.x(size, number), rate, rate.interval()?)),
-                Cell::Impossible | Cell::NotRun => None,
+                Value::Share(rate) => Some((self.x(size, number), rate, rate.interval()?)),
+                Value::Impossible | Value::NotRun => None,
             })
             .collect();
         let path: Vec<_> =
@@ -208,10 +209,10 @@ impl Chart for Lines {
         for line in &self.lines {
             for (size, &cell) in self.sizes.iter().zip(&line.cells) {
                 let names = [line.name.clone(), size.clone()];
-                rows.push(names.into_iter().chain(csv::cell(cell)).collect());
+                rows.push(names.into_iter().chain(csv::value(cell)).collect());
             }
         }
-        Csv { head: csv::head(&[&self.lines_title, &self.sizes_title], &csv::CELL), rows }
+        Csv { head: csv::head(&[&self.lines_title, &self.sizes_title], &csv::VALUE), rows }
     }
 }
 
@@ -220,7 +221,7 @@ mod tests {
     use super::*;
 
     fn lines() -> Lines {
-        let share = |hits, chances| Cell::Share(Rate { hits, chances });
+        let share = |hits, chances| Value::Share(Rate { hits, chances });
         let line = |name: &str, cells| Line { name: name.to_owned(), cells };
         Lines {
             head: Head { title: "t".to_owned(), subtitle: "s".to_owned() },
@@ -229,7 +230,7 @@ mod tests {
             lines_title: "behaviour".to_owned(),
             lines: vec![
                 line("sound", vec![share(0, 0), share(0, 200)]),
-                line("padded", vec![Cell::Impossible, share(50, 200)]),
+                line("padded", vec![Value::Impossible, share(50, 200)]),
             ],
             unit: "runs".to_owned(),
             end: 0.5,

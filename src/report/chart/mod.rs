@@ -16,7 +16,6 @@ use plotters::style::RGBColor;
 use plotters::style::colors::colormaps::{ColorMap, ViridisRGB};
 
 use super::csv::Csv;
-use crate::stats::Rate;
 use pen::{SMALL_STRONG, fonts};
 
 pub mod amounts;
@@ -65,17 +64,6 @@ impl<E: std::error::Error + Send + Sync> From<plotters::drawing::DrawingAreaErro
     fn from(error: plotters::drawing::DrawingAreaErrorKind<E>) -> ChartError {
         ChartError(error.to_string())
     }
-}
-
-/// What a place of a chart shows.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Cell {
-    /// Hits out of chances; without chances it was not reached.
-    Share(Rate),
-    /// It cannot be run.
-    Impossible,
-    /// None of its runs is done yet.
-    NotRun,
 }
 
 /// What can be drawn.
@@ -134,6 +122,11 @@ fn paint<DB: DrawingBackend>(
     let pen = Pen::new(area, scale);
     chart.draw(&pen)?;
     pen.present()
+}
+
+/// A distance in pixels as the step of a range.
+fn step(pixels: i32) -> usize {
+    usize::try_from(pixels).expect("sizes are positive")
 }
 
 /// A colour as SVG spells it.

@@ -5,8 +5,9 @@ use plotters::backend::DrawingBackend;
 use plotters::style::text_anchor::HPos;
 
 use super::heat_map::{Grid, Scale};
-use super::{Cell, Chart, ChartError, Drawing, Head, LINE, MARGIN, NARROW, Pen, STRONG};
+use super::{Chart, ChartError, Drawing, Head, LINE, MARGIN, NARROW, Pen, STRONG};
 use crate::report::csv::{self, Csv};
+use crate::report::value::Value;
 
 /// Heat maps side by side.
 #[derive(Clone, Debug, PartialEq)]
@@ -58,7 +59,7 @@ impl Multiples {
         usize::try_from(most.max(1)).expect("positive").min(self.panels.len())
     }
 
-    fn cells(&self) -> Vec<Cell> {
+    fn cells(&self) -> Vec<Value> {
         self.panels.iter().flat_map(|panel| panel.grid.cells.iter().flatten()).copied().collect()
     }
 
@@ -111,7 +112,7 @@ impl Chart for Multiples {
             .panels
             .iter()
             .flat_map(|panel| panel.grid.csv_rows(std::slice::from_ref(&panel.name)));
-        Csv { head: csv::head(&names, &csv::CELL), rows: rows.collect() }
+        Csv { head: csv::head(&names, &csv::VALUE), rows: rows.collect() }
     }
 
     /// One panel in a row, with small cells where even that is too wide.

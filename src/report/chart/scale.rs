@@ -3,9 +3,9 @@
 use plotters::backend::DrawingBackend;
 use plotters::style::text_anchor::HPos;
 
-use super::heat_map::step;
-use super::{Area, Cell, ChartError, FAINT, LINE, PLAIN, Pen, QUIET, color};
+use super::{Area, ChartError, FAINT, LINE, PLAIN, Pen, QUIET, color, step};
 use crate::report::number;
+use crate::report::value::Value;
 use crate::stats::Rate;
 
 /// What the colours and marks of heat maps mean.
@@ -30,28 +30,28 @@ impl Scale {
     }
 
     /// Hatchings and marks that occur among `cells`, with what they mean.
-    fn legend(&self, cells: &[Cell]) -> Vec<(Swatch, String)> {
-        let has = |wanted: &dyn Fn(Cell) -> bool| cells.iter().any(|&cell| wanted(cell));
+    fn legend(&self, cells: &[Value]) -> Vec<(Swatch, String)> {
+        let has = |wanted: &dyn Fn(Value) -> bool| cells.iter().any(|&cell| wanted(cell));
         let mut legend = Vec::new();
-        if has(&|cell| matches!(cell, Cell::Share(Rate { chances: 0, .. }))) {
+        if has(&|cell| matches!(cell, Value::Share(Rate { chances: 0, .. }))) {
             let text = "not reached: no run had a chance".to_owned();
             legend.push((Swatch::Hatched, text));
         }
-        if has(&|cell| cell == Cell::Impossible) {
+        if has(&|cell| cell == Value::Impossible) {
             let text = "impossible: the settings contradict".to_owned();
             legend.push((Swatch::Crossed, text));
         }
-        if has(&|cell| cell == Cell::NotRun) {
+        if has(&|cell| cell == Value::NotRun) {
             legend.push((Swatch::Dotted, "not run yet".to_owned()));
         }
-        if has(&|cell| matches!(cell, Cell::Share(rate) if self.is_few(rate))) {
+        if has(&|cell| matches!(cell, Value::Share(rate) if self.is_few(rate))) {
             legend.push((Swatch::Star, format!("fewer than {} runs", self.few)));
         }
         legend
     }
 
     /// Size of the colour bar with the legend of `cells` below it.
-    pub(super) fn size(&self, cells: &[Cell]) -> (i32, i32) {
+    pub(super) fn size(&self, cells: &[Value]) -> (i32, i32) {
         let legend = self.legend(cells);
         let lines = i32::try_from(legend.len()).expect("four at most");
         (QUIET.width(&self.unit).max(BAR_WIDTH + BAR_END), BAR_ROOM + LINE * lines)
@@ -61,7 +61,7 @@ impl Scale {
     pub(super) fn draw<DB: DrawingBackend>(
         &self,
         pen: &Pen<DB>,
-        cells: &[Cell],
+        cells: &[Value],
     ) -> Result<(), ChartError> {
         self.draw_bar(pen)?;
         self.draw_legend(pen, cells)
@@ -94,7 +94,7 @@ impl Scale {
     fn draw_legend<DB: DrawingBackend>(
         &self,
         pen: &Pen<DB>,
-        cells: &[Cell],
+        cells: &[Value],
     ) -> Result<(), ChartError> {
         for (y, (swatch, text)) in (BAR_ROOM..).step_by(step(LINE)).zip(self.legend(cells)) {
             let area = Area { x: 0, y: y + 2, width: SWATCH, height: LINE - 5 };

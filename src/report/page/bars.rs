@@ -1,6 +1,6 @@
 //! Frequencies by behaviour, with their intervals.
 
-use super::{Part, UNIT, cell};
+use super::{Part, UNIT, value};
 use crate::report::chart::bars::{Bar, Bars};
 use crate::report::chart::{self, Head};
 use crate::report::table::{Class, Pivot, RUNS_FEW};
@@ -10,7 +10,7 @@ impl Part<'_> {
         let groups = pivot.groups.iter().map(|row| &row[0]);
         let high = groups.clone().filter_map(|group| group.runs.interval());
         let max = high.map(|interval| interval.high).fold(0.0, f64::max);
-        let bar = |(name, group): (&String, _)| Bar { name: name.clone(), cell: cell(group) };
+        let bar = |(name, group): (&String, _)| Bar { name: name.clone(), value: value(group) };
         Bars {
             head: Head {
                 title: format!("{} by {}", class.name(), self.axis(Some(behaviour))),

@@ -4,12 +4,12 @@
 use super::rows::{Column, Field, Rows};
 use super::{Part, ReportError, percent, ties};
 use crate::finding::Named;
-use crate::report::chart::Cell;
 use crate::report::command::command;
 use crate::report::csv::{self, Csv};
 use crate::report::html::escape;
 use crate::report::number;
 use crate::report::table::{Class, Example, Group, Level, Pivot, RUNS_FEW, State};
+use crate::report::value::Value;
 use crate::sweep::cell::CellId;
 
 /// Rows of the table of the worst configurations that are seen at once.
@@ -78,12 +78,12 @@ impl Part<'_> {
     fn worst_csv(&self, worst: &[(CellId, Group)]) -> Csv {
         let plan = self.table.plan;
         let axes: Vec<&str> = plan.axes.iter().map(|axis| axis.name.as_str()).collect();
-        let others = [&csv::CELL[..], &["codes", "command"]].concat();
+        let others = [&csv::VALUE[..], &["codes", "command"]].concat();
         let row = |(cell, group): &(CellId, Group)| {
             let points = plan.points(*cell).into_iter().map(|point| point.name.clone());
             let run = group.example.map(|example| command(plan, example.cell, example.seed));
             points
-                .chain(csv::cell(Cell::Share(group.runs)))
+                .chain(csv::value(Value::Share(group.runs)))
                 .chain([self.found(*cell), run.unwrap_or_default()])
                 .collect()
         };

@@ -1,7 +1,7 @@
 //! Frequencies over a swept size, a line for each behaviour.
 
 use super::shown::sizes_in_order;
-use super::{Part, ReportError, UNIT, cell};
+use super::{Part, ReportError, UNIT, value};
 use crate::report::chart::lines::{Line, Lines};
 use crate::report::chart::{Head, scale_end};
 use crate::report::html::slug;
@@ -27,7 +27,7 @@ impl Part<'_> {
         let order = sizes_in_order(&self.table.plan.axes[axis]).expect("the axis is one of sizes");
         let line = |&row: &usize| Line {
             name: pivot.rows[row].clone(),
-            cells: order.iter().map(|&size| cell(&pivot.groups[row][size])).collect(),
+            cells: order.iter().map(|&size| value(&pivot.groups[row][size])).collect(),
         };
         let shown = found.iter().flat_map(|&row| &pivot.groups[row]);
         let high = shown.filter_map(|group| group.runs.interval()).map(|interval| interval.high);

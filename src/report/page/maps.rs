@@ -1,6 +1,6 @@
 //! Frequencies by two axes, and by a third as small multiples.
 
-use super::{Part, ReportError, UNIT, cell};
+use super::{Part, ReportError, UNIT, value};
 use crate::report::chart::heat_map::{Grid, HeatMap, Scale};
 use crate::report::chart::multiples::{Multiples, Panel};
 use crate::report::chart::{Head, scale_end};
@@ -95,7 +95,7 @@ impl Part<'_> {
             columns_title: self.axis(self.shown.columns).to_owned(),
             rows: pivot.rows.clone(),
             columns: pivot.columns.clone(),
-            cells: pivot.groups.iter().map(|row| row.iter().map(cell).collect()).collect(),
+            cells: pivot.groups.iter().map(|row| row.iter().map(value).collect()).collect(),
             compact: false,
         }
     }

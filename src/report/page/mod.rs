@@ -6,9 +6,10 @@
 
 use std::path::{Path, PathBuf};
 
-use super::chart::{Cell, ChartError};
+use super::chart::ChartError;
 use super::html::{document, escape, prose, slugs};
 use super::table::{Group, State};
+use super::value::Value;
 use super::{former, number};
 use crate::stats::Rate;
 use crate::sweep::cell::CellId;
@@ -133,11 +134,11 @@ fn share(rate: Rate) -> String {
 
 const UNIT: &str = "runs with a finding, per cent of runs with a chance";
 
-fn cell(group: &Group) -> Cell {
+fn value(group: &Group) -> Value {
     match group.state {
-        State::Impossible => Cell::Impossible,
-        State::NotRun => Cell::NotRun,
-        State::Ran => Cell::Share(group.runs),
+        State::Impossible => Value::Impossible,
+        State::NotRun => Value::NotRun,
+        State::Ran => Value::Share(group.runs),
     }
 }
 

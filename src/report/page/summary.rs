@@ -3,7 +3,7 @@
 use std::cmp::Reverse;
 
 use super::maps::scale;
-use super::{Part, ReportError, cell, percent, share, ties};
+use super::{Part, ReportError, percent, share, ties, value};
 use crate::finding::{Code, Named, Severity};
 use crate::report::chart::Head;
 use crate::report::chart::heat_map::{Grid, HeatMap};
@@ -136,7 +136,7 @@ impl Part<'_> {
         let by_behaviour = |&class| self.table.pivot(class, Some(behaviour), None, None);
         let pivots: Vec<Pivot> = classes.iter().map(by_behaviour).collect();
         let rows = pivots[0].rows.clone();
-        let column = |row: usize, pivot: &Pivot| cell(&pivot.groups[row][0]);
+        let column = |row: usize, pivot: &Pivot| value(&pivot.groups[row][0]);
         let cells = (0..rows.len())
             .map(|row| pivots.iter().map(|pivot| column(row, pivot)).collect())
             .collect();
