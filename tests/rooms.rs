@@ -70,8 +70,8 @@ fn upward(source: &Source) -> Vec<String> {
     found
 }
 
-/// Rooms that the oracle uses, itself or through others, and must not.
-fn shared_with_the_oracle(source: &Source) -> BTreeSet<String> {
+/// Rooms that the oracle uses, itself or through others.
+fn used_by_the_oracle(source: &Source) -> BTreeSet<String> {
     let mut used: BTreeSet<String> = BTreeSet::from(["oracle".to_owned()]);
     loop {
         let more: BTreeSet<String> = source
@@ -86,7 +86,7 @@ fn shared_with_the_oracle(source: &Source) -> BTreeSet<String> {
         }
         used.extend(more);
     }
-    used.retain(|room| room != "oracle" && !BELOW_THE_ORACLE.contains(&room.as_str()));
+    used.remove("oracle");
     used
 }
 
@@ -144,7 +144,21 @@ fn no_files_of_a_room_use_each_other_in_a_circle() {
 
 #[test]
 fn the_oracle_shares_no_code_with_what_it_judges() {
-    assert_eq!(shared_with_the_oracle(&library()), BTreeSet::new());
+    let below = BELOW_THE_ORACLE.iter().map(|&room| room.to_owned()).collect();
+    assert_eq!(used_by_the_oracle(&library()), below);
+}
+
+#[test]
+fn the_oracle_says_in_its_docs_what_it_uses() {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("src/oracle/mod.rs");
+    let text = fs::read_to_string(path).unwrap();
+    let docs: Vec<&str> = text.lines().map_while(|line| line.strip_prefix("//!")).collect();
+    let docs = docs.concat();
+    let names = BELOW_THE_ORACLE.join("`, `").replace(", `event", " and `event");
+    assert!(
+        docs.contains(&format!("All that it uses, itself or through others, are `{names}`:")),
+        "{docs}"
+    );
 }
 
 /// A crate of these files, each a room or a file of one.
@@ -210,12 +224,14 @@ fn what_the_oracle_shares_is_seen_through_what_it_uses() {
             ("event.rs", event),
             ("oracle/mod.rs", oracle),
         ]);
-        shared_with_the_oracle(&source)
+        used_by_the_oracle(&source)
     };
-    assert_eq!(shared("use crate::event::Event;", "pub struct Event;"), BTreeSet::new());
-    let pool = BTreeSet::from(["pool".to_owned()]);
-    assert_eq!(shared("use crate::{event, pool::Pool};", ""), pool);
-    assert_eq!(shared("use crate::event::Event;", "pub use crate::pool::Event;"), pool);
+    let rooms = |names: &[&str]| names.iter().map(|&room| room.to_owned()).collect();
+    let event: BTreeSet<String> = rooms(&["event"]);
+    let both: BTreeSet<String> = rooms(&["event", "pool"]);
+    assert_eq!(shared("use crate::event::Event;", "pub struct Event;"), event);
+    assert_eq!(shared("use crate::{event, pool::Pool};", ""), both);
+    assert_eq!(shared("use crate::event::Event;", "pub use crate::pool::Event;"), both);
 }
 
 #[test]

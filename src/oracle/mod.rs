@@ -1,8 +1,10 @@
 //! The oracle: it is fed what happened and judges it against the definition.
 //!
-//! It shares no code with what it judges: neither layout nor planner, pool nor cache. It has its own
-//! few lines for owner and row (`placement`), its own ledger of page owners (`ownership`) and its
-//! own count of pages needed. What it says are [`Finding`]s, counted against their chances.
+//! It shares no code with what it judges. All that it uses, itself or through others, are `units`,
+//! `limits`, `prompt`, `memory`, `finding` and `event`: the words for what happened, and what the
+//! rows hold, which the world writes and the oracle reads. Owner and row it works out in a few
+//! lines of its own (`placement`); it keeps its own ledger of page owners (`ownership`) and counts
+//! the pages needed itself. What it says are [`Finding`]s, counted against their chances.
 
 use std::collections::BTreeSet;
 use std::rc::Rc;

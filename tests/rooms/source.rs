@@ -30,28 +30,28 @@ impl Source {
     /// Reads the modules from `src/lib.rs` on; `read` answers the text of a file, if there is one.
     pub(crate) fn read(read: &dyn Fn(&Path) -> Option<String>) -> Source {
         let mut source = Source { files: BTreeMap::new() };
-        source.add(read, Vec::new(), PathBuf::from("src/lib.rs"));
+        source.add(read, &[], PathBuf::from("src/lib.rs"));
         source
     }
 
-    fn add(&mut self, read: &dyn Fn(&Path) -> Option<String>, module: ModulePath, path: PathBuf) {
+    fn add(&mut self, read: &dyn Fn(&Path) -> Option<String>, module: &[String], path: PathBuf) {
         let text = read(&path).unwrap_or_else(|| panic!("{} is missing", path.display()));
         let file = syn::parse_file(&text).unwrap_or_else(|e| panic!("{}: {e}", path.display()));
         let mut reader = Reader {
-            module: module.clone(),
+            module: module.to_vec(),
             file: File { path, ..File::default() },
             children: Vec::new(),
             paths: Vec::new(),
         };
         reader.visit_file(&file);
         let children = reader.children.clone();
-        self.files.insert(module.clone(), reader.finished());
+        self.files.insert(module.to_vec(), reader.finished());
         let folder = module.iter().collect::<PathBuf>();
         for name in children {
             let beside = Path::new("src").join(&folder).join(format!("{name}.rs"));
             let inside = Path::new("src").join(&folder).join(&name).join("mod.rs");
             let path = if read(&beside).is_some() { beside } else { inside };
-            self.add(read, [module.clone(), vec![name]].concat(), path);
+            self.add(read, &[module, &[name]].concat(), path);
         }
     }
 
@@ -236,7 +236,7 @@ fn flatten(
         }
         UseTree::Name(name) => {
             let name = name.ident.to_string();
-            leaves.push(([before.as_slice(), &[name.clone()]].concat(), Some(name)));
+            leaves.push(([before.as_slice(), std::slice::from_ref(&name)].concat(), Some(name)));
         }
         UseTree::Rename(rename) => {
             let (name, new) = (rename.ident.to_string(), rename.rename.to_string());
