@@ -90,8 +90,6 @@ fn a_switch_is_asked_for_at_one_place() {
     let several = BTreeMap::from([
         // The report of a hit, and whether the index that it needs is kept.
         ("decode_match_unit", 2),
-        // What is sent early, and whether the rest follows.
-        ("early_send", 2),
         // The handoff's rules, and the clock of the timeout.
         ("release_on_abort", 2),
         // What can ever fit (ours and the oracle's), and what a retraction does.

@@ -5,14 +5,21 @@
 //! overlap cannot disturb each other; a copy larger than its region spills into the next one, and
 //! whatever is gathered there later goes out in its place.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 use std::ops::Range;
 
-use crate::event::{Part, Write};
+use super::context::Context;
+use super::piece::RankPlan;
+use super::queue::Timer;
+use super::store::Store;
+use crate::behaviour::{EmptyLast, Packing};
+use crate::event::{Event, Part, Server, Write, Writes};
+use crate::finding::{Mark, Metric};
 use crate::layout::Layout;
 use crate::memory::{Memory, Stamp};
 use crate::planner::RunPlan;
-use crate::units::{PageId, PageSize, RequestId, Row, Tick};
+use crate::planner::descriptors::DescriptorCount;
+use crate::units::{PageId, PageSize, Rank, RequestId, Row, Tick};
 
 /// A piece's part for one rank, on its way.
 pub(super) struct Copy {
@@ -31,20 +38,164 @@ pub(super) struct Copy {
 }
 
 /// The link of one pair of servers.
-#[derive(Default)]
 pub(super) struct Link {
+    /// Its number among the links.
+    index: usize,
+    pub(super) prefill: Server,
+    pub(super) decode: Server,
     /// The first is being served.
-    pub(super) queue: VecDeque<Copy>,
+    queue: VecDeque<Copy>,
+    /// Copies that were served and land later.
+    late: BTreeMap<u64, Copy>,
     /// Copies served so far.
-    pub(super) served: u64,
+    served: u64,
     /// Whether a packed copy was ever larger than its region. Only then can copies disturb each other.
-    pub(super) spills: bool,
+    spills: bool,
+}
+
+impl Link {
+    /// An idle link.
+    pub(super) fn new(index: usize, prefill: Server, decode: Server) -> Link {
+        Link {
+            index,
+            prefill,
+            decode,
+            queue: VecDeque::new(),
+            late: BTreeMap::new(),
+            served: 0,
+            spills: false,
+        }
+    }
+
+    /// Queues one rank's part of a piece, whose pages are `source_pages` of the prefill server's
+    /// `store`. False if nothing of it goes out.
+    pub(super) fn queue_copy(
+        &mut self,
+        part: Part,
+        RankPlan { plan, draft }: RankPlan,
+        source_pages: &[PageId],
+        store: &Store,
+        cx: &mut Context<'_>,
+    ) -> bool {
+        let rows = plan.tokens();
+        if rows == 0 {
+            cx.log.mark(Mark::PartEmpty);
+            let is_empty = part.last && draft.runs.is_empty();
+            if is_empty && cx.setup.switches.empty_last == EmptyLast::Dropped {
+                return false;
+            }
+        }
+        let packed = pack(part.rank, rows, cx);
+        count_descriptors(&plan, packed.is_some(), cx);
+        let config = &cx.setup.scenario.link;
+        let transfer = (rows * config.token_bytes).div_ceil(config.bytes_per_tick);
+        let service = Tick(config.copy_ticks + transfer);
+        let mut target_pages = destination_pages(&plan, cx.setup.page());
+        target_pages.extend(destination_pages(&draft, cx.setup.virtual_page()));
+        let event = Event::Queued {
+            part,
+            source: self.prefill,
+            target: self.decode,
+            source_pages,
+            target_pages: &target_pages,
+        };
+        cx.log.tell(&event, &[]);
+        cx.log.count(Metric::Copies, 1);
+        self.spills |= packed.is_some() && !cx.setup.regions().fits_region(rows);
+        let draft_writes = Vec::new();
+        let copy = Copy { part, plan, draft, packed, service, writes: None, draft_writes };
+        self.queue.push_back(copy);
+        match self.queue.len() {
+            1 => self.serve(store, cx),
+            _ => self.read_due(store, cx),
+        }
+        true
+    }
+
+    /// Begins to serve the copy at the head of the queue.
+    fn serve(&mut self, store: &Store, cx: &mut Context<'_>) {
+        if let Some(copy) = self.queue.front() {
+            cx.plan_after(copy.service, Timer::CopyServed { link: self.index });
+            self.read_due(store, cx);
+        }
+    }
+
+    /// Reads the sources of the copies whose turn it is, and says so.
+    fn read_due(&mut self, store: &Store, cx: &mut Context<'_>) {
+        for index in self.gather(&store.memory[0], cx.setup.layout) {
+            let copy = &self.queue[index];
+            let writes = Writes(copy.writes.as_deref().unwrap_or_default());
+            cx.log.tell(&Event::Read { part: copy.part, writes }, &store.memory);
+        }
+    }
+
+    /// The copy at the head of the queue is through. Returns it if it lands now, and not later because
+    /// the link delays it.
+    pub(super) fn copy_served(&mut self, store: &Store, cx: &mut Context<'_>) -> Option<Copy> {
+        let copy = self.queue.pop_front().expect("a copy was being served");
+        self.served += 1;
+        self.serve(store, cx);
+        let config = &cx.setup.scenario.link;
+        let every = u64::from(config.delay_every);
+        if every == 0 || !self.served.is_multiple_of(every) {
+            return Some(copy);
+        }
+        cx.log.mark(Mark::CopyDelayed);
+        let delay = Tick(config.delay_ticks);
+        cx.plan_after(delay, Timer::CopyLands { link: self.index, served: self.served });
+        self.late.insert(self.served, copy);
+        None
+    }
+
+    /// The delayed copy that was the `served`-th lands.
+    pub(super) fn take_late(&mut self, served: u64) -> Copy {
+        self.late.remove(&served).expect("a delayed copy lands once")
+    }
+}
+
+/// The rows of the pack buffer that a part is gathered into, if it is.
+fn pack(rank: Rank, rows: u64, cx: &mut Context<'_>) -> Option<Range<u64>> {
+    let regions = cx.setup.regions();
+    let fits = match cx.setup.switches.packing {
+        Packing::RegionChecked => regions.fits_region(rows),
+        Packing::BufferChecked => regions.fits_buffer(rank, rows),
+        Packing::None => return None,
+    };
+    if rows == 0 {
+        return None;
+    }
+    let start = u64::from(rank.0) * regions.region_rows();
+    cx.log.mark(if fits { Mark::PartPacked } else { Mark::PartUnpacked });
+    cx.log.count(Metric::CopiesPacked, u64::from(fits));
+    fits.then_some(start..start + rows)
+}
+
+fn count_descriptors(plan: &RunPlan, is_packed: bool, cx: &mut Context<'_>) {
+    let DescriptorCount { unpacked, packed } = DescriptorCount::of_runs(plan);
+    cx.log.count(Metric::DescriptorsPacked, packed);
+    cx.log.count(Metric::DescriptorsUnpacked, unpacked);
+    cx.log.count(Metric::Descriptors, if is_packed { packed } else { unpacked });
+}
+
+/// The pages that a plan writes, in order, neighbours once.
+fn destination_pages(plan: &RunPlan, page: PageSize) -> Vec<PageId> {
+    let mut pages: Vec<PageId> = Vec::new();
+    for run in &plan.runs {
+        let (first, _) = run.dst.split(page);
+        let (last, _) = run.at(run.len - 1).1.split(page);
+        for id in (first.0..=last.0).map(PageId) {
+            if pages.last() != Some(&id) {
+                pages.push(id);
+            }
+        }
+    }
+    pages
 }
 
 impl Link {
     /// Reads the sources of every copy whose time it is: the one being served, and each rank's first
     /// one if it is packed. Returns the parts that were read.
-    pub(super) fn gather(&mut self, memory: &Memory, layout: Layout) -> Vec<usize> {
+    fn gather(&mut self, memory: &Memory, layout: Layout) -> Vec<usize> {
         let (page, ranks) = (layout.page(), layout.ranks());
         let mut read = Vec::new();
         let mut regions_in_use = vec![false; ranks as usize];

@@ -1,4 +1,4 @@
-//! The event queue: what happens when, in an order that is the same on every machine.
+//! The queue of timers: what is due when, in an order that is the same on every machine.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -6,14 +6,14 @@ use std::collections::BinaryHeap;
 use crate::event::{Part, Side};
 use crate::units::{RequestId, Tick};
 
-/// Something that is due. Events of one tick happen in the order of these variants, those of one
-/// variant in the order in which they were planned.
+/// Something that is due. Timers of one tick go off in the order of these variants, those of one variant
+/// in the order in which they were set.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Timer {
     /// The copy at the head of this link is through.
     CopyServed { link: usize },
-    /// A copy that was served earlier lands.
-    CopyLands { copy: u64 },
+    /// The copy that was the `served`-th of this link, and was delayed, lands.
+    CopyLands { link: usize, served: u64 },
     /// The message that this part has landed comes a second time.
     MessageComesAgain { part: Part },
     /// The sender misses the message that this part has landed.
@@ -53,7 +53,7 @@ impl Timer {
     }
 }
 
-/// Events by (tick, class, sequence).
+/// Timers by (tick, class, sequence).
 #[derive(Default)]
 pub(super) struct Queue {
     heap: BinaryHeap<Reverse<(Tick, u8, u64, Timer)>>,
@@ -61,14 +61,14 @@ pub(super) struct Queue {
 }
 
 impl Queue {
-    /// Plans `event` for `tick`.
-    pub(super) fn plan(&mut self, tick: Tick, event: Timer) {
+    /// Sets `timer` to `tick`.
+    pub(super) fn plan(&mut self, tick: Tick, timer: Timer) {
         self.planned += 1;
-        self.heap.push(Reverse((tick, event.class(), self.planned, event)));
+        self.heap.push(Reverse((tick, timer.class(), self.planned, timer)));
     }
 
-    /// The next event.
+    /// Takes the next timer out.
     pub(super) fn next(&mut self) -> Option<(Tick, Timer)> {
-        self.heap.pop().map(|Reverse((tick, _, _, event))| (tick, event))
+        self.heap.pop().map(|Reverse((tick, _, _, timer))| (tick, timer))
     }
 }

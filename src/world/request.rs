@@ -1,144 +1,177 @@
-//! One request while it lives: its tokens, where it stands, and what it holds on either side.
+//! What is fixed about a request once it has arrived; and a table of values by request.
+//!
+//! What changes while a request lives belongs to those who change it: each server has a table of its
+//! own part, and the transfers have theirs.
 
+use std::ops::{Index, IndexMut};
 use std::rc::Rc;
 
-use super::handoff::Handoff;
-use crate::cache::Anchor;
-use crate::memory::Extent;
-use crate::prompt::{PageKey, Sequence};
-use crate::units::{PageId, Tick, Tokens};
+use super::setup::Setup;
+use crate::event::{Server, Side};
+use crate::prompt::{Chains, PageKey, Sequence, runs_behind};
+use crate::units::{RequestId, Tick, Tokens};
+use crate::workload::Request;
 
-/// Where a request stands on its decode server.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Place {
-    /// In the queue of those that wait for a reservation.
-    Arriving,
-    /// Reserved; its handoff is under way.
-    Transferring,
-    /// Generating output.
-    Running,
-    /// Without pages, waiting to come back.
-    Retracted,
-    /// Over.
-    Ended,
-}
-
-/// A request from its arrival on.
-pub(super) struct Live {
+/// What is fixed about a request that has arrived.
+pub(super) struct RequestInfo {
     /// Prompt and output.
     pub(super) text: Rc<Sequence>,
     /// The same as prefix caches tell texts apart.
     pub(super) keyed: Rc<Sequence>,
-    /// Tokens that prefill computes for the present transfer: the prompt, and after a retraction
-    /// without a host copy also the output so far.
-    pub(super) length: Tokens,
     /// Tokens of the prompt.
     pub(super) prompt: Tokens,
+    /// Priority of its cached pages.
     pub(super) priority: i64,
+    /// When it arrived.
     pub(super) arrived: Tick,
-    /// Index of its prefill and decode server.
-    pub(super) prefill: usize,
-    pub(super) decode: usize,
-    /// Transfers begun before the present one.
-    pub(super) attempt: u32,
-    /// Whether the present transfer does without a decode prefix.
-    pub(super) skips_prefix: bool,
-    /// Whether the planner refused the present transfer.
-    pub(super) was_refused: bool,
-    /// How often it was refused and served again.
-    pub(super) refusals: u32,
-    /// Whether its client has given up.
-    pub(super) gave_up: bool,
-    /// Whether what it held when its client gave up is never given back (`abort_cleanup`).
-    pub(super) was_forgotten: bool,
-    /// Messages that a part of it has landed, so far.
-    pub(super) messages: u32,
-    /// Whether prefill has begun with it.
-    pub(super) was_started: bool,
-    pub(super) place: Place,
-    pub(super) handoff: Handoff,
-    pub(super) source: Option<Source>,
-    pub(super) target: Option<Target>,
-    /// What prefill was told of the present transfer's destination. It goes on using the list even
-    /// when decode no longer holds the pages.
-    pub(super) destination: Destination,
-    /// KV on the host, while retracted with a copy.
-    pub(super) host: Option<HostCopy>,
+    /// Its prefill server.
+    pub(super) prefill: Server,
+    /// Its decode server.
+    pub(super) decode: Server,
 }
 
-/// What a retracted request had stored.
-pub(super) struct HostCopy {
-    /// Positions stored.
-    pub(super) stored: Tokens,
-    /// Rows by page of the table and rank.
-    pub(super) rows: Vec<Vec<Vec<Extent>>>,
-}
-
-/// What a request holds on prefill.
-pub(super) struct Source {
-    /// The locked places in the prefix cache: one, or one a chunk where chunks are keyed apart
-    /// (`chunk_hash = "own_tokens"`).
-    pub(super) anchors: Vec<Anchor>,
-    /// Keys of the prompt's full pages; empty without a cache.
-    pub(super) keys: Vec<PageKey>,
-    /// Page table from position 0.
-    pub(super) table: Vec<PageId>,
-    /// How many of the table's first pages belong to the cache.
-    pub(super) shared: usize,
-    /// Tokens that this transfer computes. After an early activation the request itself can have
-    /// moved on, so prefill keeps its own count.
-    pub(super) length: Tokens,
-    /// Positions whose KV is computed.
-    pub(super) done: Tokens,
-    /// The position up to which pieces have been sent.
-    pub(super) cursor: Tokens,
-    /// Pages sent since the decode prefix.
-    pub(super) pages_sent: u32,
-    /// Pieces sent.
-    pub(super) pieces: u32,
-    /// Pages that were given back as duplicates while the table goes on naming them, and that the
-    /// request gives back again at its end (`duplicate_insert = "free_without_remap"`).
-    pub(super) freed_early: Vec<PageId>,
-    /// Whether nothing more is laid out (`early_send = "settled_rest_dropped"`).
-    pub(super) drops_rest: bool,
-}
-
-/// Where decode wants a transfer.
-#[derive(Default)]
-pub(super) struct Destination {
-    /// What decode says that it has, S.
-    pub(super) prefix: Tokens,
-    /// Its virtual pages from position S on.
-    pub(super) pages: Vec<PageId>,
-    /// Whether the message with both has reached prefill.
-    pub(super) is_known: bool,
-}
-
-/// What a request holds on decode.
-pub(super) struct Target {
-    /// The locked place in the prefix cache.
-    pub(super) anchor: Option<Anchor>,
-    /// Page table from position 0, in virtual pages.
-    pub(super) table: Vec<PageId>,
-    /// How many of the table's first pages belong to the cache.
-    pub(super) shared: usize,
-    /// Positions stored, once running.
-    pub(super) stored: Tokens,
-}
-
-impl Live {
-    /// What it holds on prefill; a broken invariant of the world if nothing.
-    pub(super) fn source_mut(&mut self) -> &mut Source {
-        self.source.as_mut().expect("the request holds prefill pages")
-    }
-
-    /// What it holds on decode; a broken invariant of the world if nothing.
-    pub(super) fn target_mut(&mut self) -> &mut Target {
-        self.target.as_mut().expect("the request holds decode pages")
-    }
-
-    /// Output tokens known so far, when `stored` positions are.
+impl RequestInfo {
+    /// Output tokens known when `stored` positions are stored: the last one is not stored yet.
     pub(super) fn generated(&self, stored: Tokens) -> u32 {
         stored.0 + 1 - self.prompt.0
+    }
+
+    /// Whether all output is known when `stored` positions are stored.
+    pub(super) fn is_complete(&self, stored: Tokens) -> bool {
+        stored + Tokens(1) == self.text.len()
+    }
+}
+
+/// The requests of a run, in order of arrival. Those that have arrived are looked up by their id.
+pub(super) struct Requests<'a> {
+    workload: &'a [Request],
+    chains: Chains,
+    arrived: Vec<RequestInfo>,
+}
+
+impl<'a> Requests<'a> {
+    pub(super) fn new(workload: &'a [Request]) -> Requests<'a> {
+        Requests { workload, chains: Chains::default(), arrived: Vec::new() }
+    }
+
+    /// When the next request arrives, if there is one more.
+    pub(super) fn next_at(&self) -> Option<Tick> {
+        self.workload.get(self.arrived.len()).map(|request| request.at)
+    }
+
+    /// Whether `request` has arrived.
+    pub(super) fn has_arrived(&self, request: RequestId) -> bool {
+        request.index() < self.arrived.len()
+    }
+
+    /// How many have arrived.
+    pub(super) fn count_arrived(&self) -> u64 {
+        self.arrived.len() as u64
+    }
+
+    /// How many there are, arrived or not.
+    pub(super) fn count(&self) -> u64 {
+        self.workload.len() as u64
+    }
+
+    /// The next request arrives at `now`. Servers are dealt round robin.
+    pub(super) fn arrive(&mut self, setup: &Setup<'_>, now: Tick) -> RequestId {
+        let number = self.arrived.len();
+        let request = RequestId(u32::try_from(number).expect("limits keep requests within u32"));
+        let spec = &self.workload[number];
+        let text = Rc::new(self.chains.sequence(spec.namespace, spec.all_runs()));
+        let namespace = setup.key_namespace(spec);
+        let keyed = match namespace == spec.namespace {
+            true => Rc::clone(&text),
+            false => Rc::new(self.chains.sequence(namespace, spec.all_runs())),
+        };
+        let server = |side, workers| Server { side, index: request.0 % workers };
+        self.arrived.push(RequestInfo {
+            text,
+            keyed,
+            prompt: spec.prompt_len(),
+            priority: spec.priority,
+            arrived: now,
+            prefill: server(Side::Prefill, setup.scenario.prefill.workers),
+            decode: server(Side::Decode, setup.scenario.decode.workers),
+        });
+        request
+    }
+
+    /// Keys of the first `pages` pages from position `from` of the request on, as if its prompt began
+    /// there.
+    pub(super) fn keys_from(
+        &mut self,
+        setup: &Setup<'_>,
+        request: RequestId,
+        from: Tokens,
+        pages: usize,
+    ) -> Vec<PageKey> {
+        let page = setup.page();
+        let spec = &self.workload[request.index()];
+        let runs = runs_behind(spec.all_runs(), from);
+        let rest = self.chains.sequence(setup.key_namespace(spec), runs);
+        // A page that the rest shares with what precedes it moves the last ones past its end.
+        let end = rest.len() - Tokens(1);
+        let key = |last: Tokens| rest.chain_at(last.min(end)).map(|chain| PageKey(chain.0));
+        let pages = (1..=pages).map(|count| Tokens(count as u32 * page.get() - 1));
+        pages.filter_map(key).collect()
+    }
+}
+
+impl Index<RequestId> for Requests<'_> {
+    type Output = RequestInfo;
+
+    fn index(&self, request: RequestId) -> &RequestInfo {
+        &self.arrived[request.index()]
+    }
+}
+
+/// A value for each request of one server. Of `servers` servers, each has every `servers`-th request.
+pub(super) struct ByRequest<T> {
+    servers: u32,
+    server: u32,
+    values: Vec<T>,
+}
+
+impl<T> ByRequest<T> {
+    /// An empty table of server `server` of `servers`.
+    pub(super) fn new(server: u32, servers: u32) -> ByRequest<T> {
+        ByRequest { servers, server, values: Vec::new() }
+    }
+
+    /// Adds the value of the server's next request.
+    pub(super) fn push(&mut self, value: T) {
+        self.values.push(value);
+    }
+
+    /// All values.
+    pub(super) fn iter_mut(&mut self) -> impl Iterator<Item = &mut T> {
+        self.values.iter_mut()
+    }
+
+    /// All requests with their values, the latest first.
+    pub(super) fn latest_first(&self) -> impl Iterator<Item = (RequestId, &T)> {
+        let id = |place: usize| RequestId(place as u32 * self.servers + self.server);
+        self.values.iter().enumerate().rev().map(move |(place, value)| (id(place), value))
+    }
+
+    fn place(&self, request: RequestId) -> usize {
+        (request.0 / self.servers) as usize
+    }
+}
+
+impl<T> Index<RequestId> for ByRequest<T> {
+    type Output = T;
+
+    fn index(&self, request: RequestId) -> &T {
+        &self.values[self.place(request)]
+    }
+}
+
+impl<T> IndexMut<RequestId> for ByRequest<T> {
+    fn index_mut(&mut self, request: RequestId) -> &mut T {
+        let place = self.place(request);
+        &mut self.values[place]
     }
 }

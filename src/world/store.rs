@@ -1,11 +1,12 @@
 //! One server's KV: its pool, prefix cache and rows, with every page move told to the log.
 
+use super::context::Context;
 use super::log::Log;
-use crate::behaviour::FreeCheck;
+use crate::behaviour::{Flush, FreeCheck};
 use crate::cache::{Anchor, PrefixCache};
 use crate::event::{Event, Holder, Server, Side};
 use crate::finding::{Mark, Metric};
-use crate::memory::Memory;
+use crate::memory::{Extent, Memory};
 use crate::oracle::Remains;
 use crate::pool::Pool;
 use crate::units::{PageId, Pages, RequestId};
@@ -19,6 +20,16 @@ pub(super) struct Store {
     pub(super) memory: Vec<Memory>,
     free_check: FreeCheck,
     is_free: Vec<bool>,
+}
+
+/// What a flush has taken out of a cache.
+pub(super) enum Flushed {
+    /// Nothing: it was refused.
+    Nothing,
+    /// The pages that nobody held.
+    Evicted(Vec<PageId>),
+    /// Cache and allocator were cleared, whoever held what; all locks are gone.
+    Everything,
 }
 
 impl Store {
@@ -103,8 +114,24 @@ impl Store {
         self.pool.free(&returned);
     }
 
+    /// Flushes the cache. A flush that does not act at once is refused while anybody holds a page.
+    pub(super) fn flush(&mut self, cx: &mut Context<'_>) -> Flushed {
+        let log = &mut cx.log;
+        let all = self.pool.total();
+        let is_idle = self.room() == all;
+        log.mark(if is_idle { Mark::FlushDone } else { Mark::FlushInUse });
+        match cx.setup.switches.flush {
+            Flush::Refused if !is_idle => Flushed::Nothing,
+            Flush::Refused => Flushed::Evicted(self.make_room(log, all)),
+            Flush::AtOnce => {
+                self.clear(log);
+                Flushed::Everything
+            }
+        }
+    }
+
     /// Forgets the cache and takes every page back, whoever holds it.
-    pub(super) fn clear(&mut self, log: &mut Log) {
+    fn clear(&mut self, log: &mut Log) {
         if let Some(cache) = &mut self.cache {
             cache.clear();
         }
@@ -127,6 +154,13 @@ impl Store {
             log.tell(&event, &self.memory);
         }
         self.give_back(log, Holder::Request(request), pages);
+    }
+
+    /// What the first `count` pages of `table` hold, by page and rank.
+    pub(super) fn read_pages(&self, table: &[PageId], count: usize) -> Vec<Vec<Vec<Extent>>> {
+        let of_page =
+            |&page: &PageId| self.memory.iter().map(|memory| memory.page(page).to_vec()).collect();
+        table.iter().take(count).map(of_page).collect()
     }
 
     /// Lengths of all runs of consecutive free pages. Free lists have no order by place, but the

@@ -1,11 +1,10 @@
 use std::path::Path;
 
 use super::*;
-use crate::finding::{Code, FreeRun, Metric};
+use crate::finding::{Code, FreeRun, Mark};
 use crate::memory::Extent;
 use crate::scenario::file;
-use crate::units::PageId;
-use crate::units::Pages;
+use crate::units::{PageId, Pages, Rank, RequestId, Tokens};
 
 fn scenario(text: &str) -> Scenario {
     file::parse(text, "test").unwrap()
@@ -85,12 +84,12 @@ fn one_request(scenario: &Scenario, disturb: impl FnOnce(&mut World<'_>)) -> Run
     let requests = workload::requests(scenario, Path::new(".")).unwrap();
     let mut world = World::new(scenario, &Registry::default(), &requests);
     world.start();
-    while world.decodes[0].running.is_empty() {
+    while world.decodes[0].running().is_empty() {
         assert!(world.step(), "the request activates");
     }
     disturb(&mut world);
     while world.step() {}
-    world.close()
+    world.close_run()
 }
 
 const ONE: &str = r#"
@@ -121,7 +120,7 @@ fn one_stamp_flipped_after_a_copy_is_found_and_nothing_else_is() {
     // Position 37 of 60: rank 1, its row 18, so row 2 of its third page.
     let flip = |change: fn(&mut crate::memory::Stamp)| {
         one_request(&scenario, move |world| {
-            let page = world.live(RequestId(0)).target.as_ref().unwrap().table[2];
+            let page = world.decodes[0].table(RequestId(0))[2];
             let memory = &mut world.decodes[0].store.memory[1];
             let mut stamp = memory.row(page, 2).unwrap();
             assert_eq!(stamp.position, Tokens(37));
@@ -150,7 +149,7 @@ fn a_page_that_is_lost_drifts_the_count_and_one_that_is_kept_leaks() {
     let kept = one_request(&scenario, |world| {
         let store = &mut world.decodes[0].store;
         let pages: Vec<PageId> = store.pool.alloc(Pages(1)).unwrap();
-        store.taken(&mut world.log, RequestId(0), Pages(9), &pages);
+        store.taken(&mut world.context.log, RequestId(0), Pages(9), &pages);
     });
     let found: Vec<_> = kept.findings.iter().map(|(code, kept)| (code, kept.count)).collect();
     assert_eq!(found, [(Code::PageLeaked, 1)]);

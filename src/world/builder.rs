@@ -1,12 +1,11 @@
-//! Making the servers of a scenario.
-
-use std::collections::VecDeque;
+//! Building the servers of a scenario.
 
 use super::decode::Decode;
 use super::prefill::Prefill;
 use super::registry::{FreeOrderSetup, Registry};
+use super::setup::draft_rows;
 use super::store::Store;
-use crate::behaviour::{Behaviours, DecodeMatchUnit, ReplicatedPool};
+use crate::behaviour::{Behaviours, DecodeMatchUnit};
 use crate::cache::PrefixCache;
 use crate::cache::partial::PartialIndex;
 use crate::event::Server;
@@ -18,15 +17,15 @@ use crate::rng::Stream;
 use crate::scenario::Scenario;
 use crate::units::{PageSize, Pages};
 
-/// Makes servers.
-pub(super) struct Make<'a> {
+/// Builds servers.
+pub(super) struct Builder<'a> {
     pub(super) registry: &'a Registry,
     pub(super) switches: Behaviours,
     pub(super) layout: Layout,
     pub(super) seed: u64,
 }
 
-impl Make<'_> {
+impl Builder<'_> {
     fn store(&self, server: Server, config: StoreConfig<'_>) -> Store {
         let label = format!("free order, {} {}", server.side.name(), server.index);
         let stream = Stream::new(self.seed, &label);
@@ -55,13 +54,8 @@ impl Make<'_> {
             cache: &config.cache,
             eviction: &config.eviction,
         };
-        Prefill {
-            store: self.store(server, store),
-            admission: self.registry.admissions[&config.admission](),
-            waiting: VecDeque::new(),
-            cut: None,
-            step: None,
-        }
+        let admission = self.registry.admissions[&config.admission]();
+        Prefill::new(self.store(server, store), admission, config.workers)
     }
 
     pub(super) fn decode(&self, scenario: &Scenario, server: Server) -> Decode {
@@ -77,16 +71,8 @@ impl Make<'_> {
             eviction: &config.eviction,
         };
         let is_fine = self.switches.decode_match_unit != DecodeMatchUnit::VirtualPage;
-        Decode {
-            store: self.store(server, store),
-            partial: is_fine.then(|| PartialIndex::new(virtual_page)),
-            arriving: VecDeque::new(),
-            retracted: VecDeque::new(),
-            transferring: 0,
-            running: Vec::new(),
-            step: None,
-            stuck: false,
-        }
+        let partial = is_fine.then(|| PartialIndex::new(virtual_page));
+        Decode::new(self.store(server, store), partial, config.workers)
     }
 }
 
@@ -100,15 +86,4 @@ struct StoreConfig<'a> {
     free_order: &'a str,
     cache: &'a str,
     eviction: &'a str,
-}
-
-/// Rows of the pool in which every decode rank keeps draft KV, if it does.
-pub(super) fn draft_rows(scenario: &Scenario, switches: Behaviours, layout: Layout) -> Option<u32> {
-    let page = layout.page();
-    let rows_of_rank = Pages(scenario.decode.pages).tokens(page);
-    let rows = match switches.replicated_pool {
-        ReplicatedPool::WithPages => (rows_of_rank.0 + page.get()) * layout.ranks(),
-        ReplicatedPool::RowsAndOnePage => rows_of_rank.0 * layout.ranks() + page.get(),
-    };
-    scenario.decode.draft.then_some(rows)
 }

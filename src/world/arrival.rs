@@ -1,0 +1,92 @@
+//! What is decided when a request arrives: whether its servers can be connected, and whether their
+//! pools can ever serve it.
+
+use super::setup::Setup;
+use crate::behaviour::{CapacityUnit, Retraction};
+use crate::finding::Code;
+use crate::planner::pairing::{self, Endpoint, Pairing, PairingRefusal};
+use crate::scenario::Scenario;
+use crate::units::{PageSize, Rank, Tokens};
+
+/// Whether the peers can be connected, by what they say of themselves.
+pub(super) fn pair(scenario: &Scenario) -> Result<Pairing, PairingRefusal> {
+    let config = &scenario.pairing;
+    let several = config.prefill_ranks > 1;
+    let page = |rows| PageSize::new(rows).expect("validation keeps page sizes positive");
+    let prefill = Endpoint {
+        ranks: config.prefill_ranks,
+        rank: several.then_some(Rank(config.prefill_rank)),
+        page_size: page(config.prefill_page_size.unwrap_or(scenario.layout.page_size)),
+        attention_cp: config.prefill_attention_cp,
+        pool: config.decode_pool,
+        entry_bytes: config.prefill_entry_bytes.clone(),
+    };
+    let decode = Endpoint {
+        ranks: scenario.layout.ranks,
+        rank: several.then_some(Rank(config.decode_rank)),
+        page_size: page(scenario.layout.page_size),
+        attention_cp: 1,
+        pool: config.decode_pool,
+        entry_bytes: config.decode_entry_bytes.clone(),
+    };
+    pairing::pair(&prefill, &decode)
+}
+
+/// Whether empty pools could serve a request of this prompt and whole length.
+pub(super) fn fits(setup: &Setup<'_>, prompt: Tokens, length: Tokens) -> bool {
+    let virtual_page = setup.virtual_page();
+    let config = &setup.scenario.decode;
+    let reserved = u64::from(config.reserved_tokens);
+    let stored = length - Tokens(1);
+    let held = u64::from(config.pages);
+    let rows_of_rank = held * u64::from(setup.page().get()) + u64::from(config.leftover_rows);
+    let decode = |tokens: Tokens, more: u64| match setup.switches.capacity_unit {
+        CapacityUnit::VirtualPages => {
+            let positions = u64::from(virtual_page.get());
+            u64::from(tokens.pages_ceil(virtual_page).0) * positions + more <= held * positions
+        }
+        CapacityUnit::RankRows => u64::from(tokens.0) + more <= rows_of_rank,
+        CapacityUnit::NotCutToPages => {
+            u64::from(tokens.0) + more <= rows_of_rank * u64::from(setup.layout.ranks())
+        }
+    };
+    let computed = match setup.switches.retraction {
+        Retraction::HostCopy => prompt,
+        Retraction::SendAgain => stored,
+    };
+    let prefill = computed.pages_ceil(setup.page()).0 <= setup.scenario.prefill.pages;
+    decode(prompt, reserved) && decode(stored, 0) && prefill
+}
+
+/// Under which code a request that `fits` or not is refused on arrival, and in which words.
+pub(super) fn refusal(setup: &Setup<'_>, fits: bool, prompt: Tokens) -> Option<(Code, String)> {
+    match &setup.pairing {
+        Err(refusal) => Some((pairing_code(refusal), refusal.to_string())),
+        Ok(_) if !fits => Some((Code::RefusedCapacity, capacity_text(setup, prompt))),
+        Ok(_) => None,
+    }
+}
+
+fn capacity_text(setup: &Setup<'_>, prompt: Tokens) -> String {
+    format!(
+        "a prompt of {prompt} tokens: {} prefill pages of {}, {} decode pages of {}, {} tokens \
+         reserved",
+        setup.scenario.prefill.pages,
+        setup.page(),
+        setup.scenario.decode.pages,
+        setup.virtual_page(),
+        setup.scenario.decode.reserved_tokens
+    )
+}
+
+/// The code under which a refused connection is found.
+fn pairing_code(refusal: &PairingRefusal) -> Code {
+    match refusal {
+        PairingRefusal::Rank { .. } | PairingRefusal::RankMismatch { .. } => Code::RefusedRank,
+        PairingRefusal::PageSize { .. } => Code::RefusedPageSize,
+        PairingRefusal::Pool => Code::RefusedPool,
+        PairingRefusal::PrefillCp { .. } => Code::RefusedPrefillCp,
+        PairingRefusal::Topology { .. } => Code::RefusedTopology,
+        PairingRefusal::Geometry { .. } => Code::RefusedGeometry,
+    }
+}

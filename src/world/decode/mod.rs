@@ -1,0 +1,201 @@
+//! A decode server: its queues, its pool and cache, the requests that run on it, its part of each
+//! request.
+//!
+//! This file has the server, who queues for it, and how pages go back. Whom it lets in is in
+//! `reservation`, its steps in `step`, the ends of a request's stay in `ending`, writing of rows in
+//! `rows`.
+
+use std::collections::VecDeque;
+
+use super::context::Context;
+use super::request::ByRequest;
+use super::store::{Flushed, Store};
+use super::transfer::Destination;
+use crate::behaviour::{FreeSegment, TailRelease};
+use crate::cache::partial::PartialIndex;
+use crate::event::Holder;
+use crate::units::{PageId, Pages, RequestId, Tokens};
+
+pub(super) mod ending;
+mod request;
+mod reservation;
+mod rows;
+mod step;
+
+#[cfg(test)]
+pub(super) mod tests;
+
+use request::{RequestState, Status, Target};
+
+/// One decode server.
+pub(super) struct Decode {
+    pub(super) store: Store,
+    /// How far prompts match inside cached pages, where hits are reported finer than pages.
+    partial: Option<PartialIndex>,
+    requests: ByRequest<RequestState>,
+    /// Requests that wait for a reservation.
+    waiting: VecDeque<RequestId>,
+    /// Requests that gave up their pages, in order of that.
+    retracted: VecDeque<RequestId>,
+    /// Reservations that their transfers have not been told of.
+    reserved: Vec<Reservation>,
+    /// How many requests have a handoff under way.
+    transferring: u32,
+    /// Requests that generate output, in order of activation.
+    running: Vec<RequestId>,
+    /// Running requests whose next token opens a page, with their lengths then, while a step is
+    /// prepared.
+    opening: Option<Vec<(RequestId, Tokens)>>,
+    /// Requests of the step under way that have not stored their token.
+    step: Option<VecDeque<RequestId>>,
+    /// Whether the last step could not begin for lack of pages, and none were given back since.
+    /// Whoever resumed meanwhile would only be retracted again, for ever within one tick.
+    stuck: bool,
+}
+
+/// Pages have been reserved for a transfer.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Reservation {
+    pub(super) request: RequestId,
+    pub(super) destination: Destination,
+}
+
+impl Decode {
+    /// An idle server out of `servers`, with an index of partial hits if there is one.
+    pub(super) fn new(store: Store, partial: Option<PartialIndex>, servers: u32) -> Decode {
+        Decode {
+            requests: ByRequest::new(store.server.index, servers),
+            store,
+            partial,
+            waiting: VecDeque::new(),
+            retracted: VecDeque::new(),
+            reserved: Vec::new(),
+            transferring: 0,
+            running: Vec::new(),
+            opening: None,
+            step: None,
+            stuck: false,
+        }
+    }
+
+    /// The server's next request has arrived, with `prompt` tokens.
+    pub(super) fn arrive(&mut self, prompt: Tokens) {
+        self.requests.push(RequestState::new(prompt));
+    }
+
+    /// The request waits for a reservation: it has arrived, or is to be served once more.
+    pub(super) fn wait(&mut self, request: RequestId, cx: &mut Context<'_>) {
+        self.requests[request].status = Status::Waiting;
+        self.waiting.push_back(request);
+        cx.wake(self.store.server);
+    }
+
+    /// Gives back what a transfer had reserved.
+    pub(super) fn release(&mut self, request: RequestId, cx: &mut Context<'_>) {
+        let target = self.requests[request].take_target();
+        self.transferring -= 1;
+        self.return_target(request, &target, target.own(), cx);
+    }
+
+    /// Somebody flushes the cache.
+    pub(super) fn flush(&mut self, cx: &mut Context<'_>) {
+        match self.store.flush(cx) {
+            Flushed::Nothing => {}
+            Flushed::Evicted(pages) => self.forget_partial(pages),
+            Flushed::Everything => {
+                self.stuck = false;
+                if let Some(partial) = &mut self.partial {
+                    *partial = PartialIndex::new(self.store.pool.page());
+                }
+                // The locks went with the cache.
+                for target in self.requests.iter_mut().filter_map(|state| state.target.as_mut()) {
+                    target.anchor = None;
+                }
+            }
+        }
+        cx.wake(self.store.server);
+    }
+
+    /// Evicts cached pages until `wanted` pages are free.
+    fn evict_for(&mut self, wanted: Pages, cx: &mut Context<'_>) {
+        let dropped = self.store.make_room(&mut cx.log, wanted);
+        self.forget_partial(dropped);
+    }
+
+    /// The cache has dropped `pages`.
+    fn forget_partial(&mut self, pages: Vec<PageId>) {
+        if let Some(partial) = &mut self.partial {
+            for page in pages {
+                partial.remove(page);
+            }
+        }
+    }
+
+    fn unlock(&mut self, target: &Target) {
+        self.store.unlock(target.anchor.as_slice());
+    }
+
+    /// Takes the request out of the running ones, unlocks its prefix and gives `returned` back.
+    fn leave_running(
+        &mut self,
+        request: RequestId,
+        target: &Target,
+        returned: &[PageId],
+        cx: &mut Context<'_>,
+    ) {
+        self.running.retain(|&running| running != request);
+        self.return_target(request, target, returned, cx);
+    }
+
+    /// Unlocks the request's prefix and gives `returned` of its own pages back.
+    fn return_target(
+        &mut self,
+        request: RequestId,
+        target: &Target,
+        returned: &[PageId],
+        cx: &mut Context<'_>,
+    ) {
+        self.stuck = false;
+        if !self.requests[request].is_forgotten {
+            self.unlock(target);
+            let inside = match cx.setup.switches.free_segment {
+                FreeSegment::WholePages => None,
+                FreeSegment::AnyStart => output_start(request, target, returned, cx),
+            };
+            let store = &mut self.store;
+            let log = &mut cx.log;
+            let returned = match (cx.setup.switches.tail_release, returned.first()) {
+                (TailRelease::ByTable, _) | (TailRelease::AsRun, None) => returned.to_vec(),
+                (TailRelease::AsRun, Some(first)) => {
+                    let run = (first.0..=store.pool.total().0).map(PageId);
+                    run.take(returned.len()).collect()
+                }
+            };
+            match inside.filter(|&(at, _)| at < returned.len()) {
+                None => store.give_back(log, Holder::Request(request), &returned),
+                Some((at, start)) => {
+                    store.give_back_part(log, request, &returned[at..], start);
+                    store.give_back(log, Holder::Request(request), &returned[..=at]);
+                }
+            }
+            store.books(log);
+        }
+        cx.wake(self.store.server);
+    }
+}
+
+/// The place in `returned` of the page that holds both prompt and output, and the output's first
+/// position in it. `None` if there is no such page.
+fn output_start(
+    request: RequestId,
+    target: &Target,
+    returned: &[PageId],
+    cx: &Context<'_>,
+) -> Option<(usize, u32)> {
+    let virtual_page = cx.setup.virtual_page();
+    let prompt = cx.requests[request].prompt;
+    let start = prompt - prompt.floor_to(virtual_page);
+    let shared = target.table.get(prompt.pages_floor(virtual_page).index())?;
+    let at = returned.iter().position(|page| page == shared)?;
+    (start > Tokens(0) && target.stored > prompt).then_some((at, start.0))
+}

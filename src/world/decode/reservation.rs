@@ -1,0 +1,340 @@
+//! Reservation: which request decode lets in, what its prompt finds in the cache, and which pages it
+//! gets.
+
+use super::super::context::Context;
+use super::super::setup::Setup;
+use super::super::transfer::{Destination, Transfer, Transfers};
+use super::request::{HostCopy, Status, Target};
+use super::{Decode, Reservation};
+use crate::behaviour::{
+    AdmissionDemand, CacheHashUnit, DecodeMatchUnit, DecodePrefixCut, DecodeReservation,
+    LockOnMatch, Resumption,
+};
+use crate::event::Event;
+use crate::finding::{Mark, Metric};
+use crate::prompt::{PageKey, Sequence};
+use crate::units::{PageId, Pages, RequestId, Tokens};
+
+/// What a prompt finds in the decode cache.
+struct Match {
+    target: Target,
+    /// What prefill will be told that decode has, S.
+    prefix: Tokens,
+    /// Tokens in whole pages of the tree.
+    matched: Tokens,
+    /// Tokens as reported, perhaps finer.
+    reported: Tokens,
+    /// The page whose rows hold the reported part beyond the whole pages.
+    partial: Option<PageId>,
+}
+
+impl Decode {
+    /// Lets in whoever fits, retracted requests and arrivals each in their order. Returns the
+    /// reservations that were made, of which the transfers are to be told.
+    pub(in super::super) fn admit(
+        &mut self,
+        cx: &mut Context<'_>,
+        transfers: &mut Transfers,
+    ) -> Vec<Reservation> {
+        if cx.setup.switches.resumption == Resumption::First {
+            self.admit_retracted(cx, transfers);
+        }
+        self.admit_waiting(cx, transfers);
+        std::mem::take(&mut self.reserved)
+    }
+
+    /// Lets retracted requests come back, in order, until one must wait.
+    fn admit_retracted(&mut self, cx: &mut Context<'_>, transfers: &mut Transfers) {
+        while let Some(&request) = self.retracted.front()
+            && self.admit_one(request, cx, transfers)
+        {
+            self.retracted.pop_front();
+        }
+    }
+
+    /// Lets in waiting requests, in order, until one must go on waiting.
+    fn admit_waiting(&mut self, cx: &mut Context<'_>, transfers: &mut Transfers) {
+        let room = cx.setup.in_tokens(self.store.room());
+        let mut demand = 0;
+        while let Some(&request) = self.waiting.front() {
+            demand += u64::from(self.requests[request].length.0);
+            let admitted = match cx.setup.switches.admission_demand {
+                AdmissionDemand::Pages => self.admit_one(request, cx, transfers),
+                AdmissionDemand::Tokens => {
+                    let fits = demand + self.kept_back(&cx.setup) <= room;
+                    if fits {
+                        // Without a page for it, it has left the queue all the same.
+                        self.admit_one(request, cx, transfers);
+                    }
+                    fits
+                }
+            };
+            if !admitted {
+                break;
+            }
+            self.waiting.pop_front();
+            if cx.setup.switches.resumption == Resumption::WithArrivals {
+                self.admit_retracted(cx, transfers);
+            }
+        }
+    }
+
+    /// Lets in the request at the head of a queue. False if it must wait.
+    fn admit_one(
+        &mut self,
+        request: RequestId,
+        cx: &mut Context<'_>,
+        transfers: &mut Transfers,
+    ) -> bool {
+        let state = &self.requests[request];
+        match state.status {
+            Status::Ended => self.serve_forgotten(request, cx),
+            Status::Retracted => {
+                let back = !self.stuck
+                    && match state.host {
+                        Some(_) => self.resume(request, cx, transfers[request].attempt()),
+                        None => self.reserve(request, cx, &mut transfers[request]),
+                    };
+                if back {
+                    cx.log.mark(Mark::Resumed);
+                }
+                back
+            }
+            Status::Waiting | Status::Transferring | Status::Running => {
+                self.reserve(request, cx, &mut transfers[request])
+            }
+        }
+    }
+
+    /// Takes pages for an aborted request that was forgotten in its queue; nobody will give them back.
+    fn serve_forgotten(&mut self, request: RequestId, cx: &mut Context<'_>) -> bool {
+        let wanted = cx.setup.layout.pages_needed(self.requests[request].length);
+        if !self.can_promise(request, wanted, &cx.setup) {
+            return false;
+        }
+        self.evict_for(wanted, cx);
+        let Ok(pages) = self.store.pool.alloc(wanted) else { return false };
+        self.store.taken(&mut cx.log, request, Pages(0), &pages);
+        self.store.books(&mut cx.log);
+        true
+    }
+
+    /// Tokens that are kept back for the growth of running, arriving and one more request.
+    fn kept_back(&self, setup: &Setup<'_>) -> u64 {
+        let others = self.running.len() as u64 + u64::from(self.transferring);
+        u64::from(setup.scenario.decode.reserved_tokens) * (others + 1)
+    }
+
+    /// Whether `pages` more can be promised to `request`, all in tokens: what is free or evictable,
+    /// less what running, arriving and retracted requests are promised. A retracted request is the
+    /// first of those: it asks for its pages only, or it would wait for ever for what is kept back for
+    /// others that wait behind it.
+    fn can_promise(&self, request: RequestId, pages: Pages, setup: &Setup<'_>) -> bool {
+        if self.requests[request].status == Status::Retracted {
+            return pages <= self.store.room();
+        }
+        let to_resume = |&request: &RequestId| setup.in_tokens(self.to_resume(request, setup));
+        let retracted: u64 = self.retracted.iter().map(to_resume).sum();
+        let promised = self.kept_back(setup) + retracted;
+        setup.in_tokens(pages) + promised <= setup.in_tokens(self.store.room())
+    }
+
+    /// Pages with which a retracted request can come back and store its next token.
+    fn to_resume(&self, request: RequestId, setup: &Setup<'_>) -> Pages {
+        // Without a host copy, the next token is the last one that prefill computes.
+        let state = &self.requests[request];
+        match &state.host {
+            Some(host) => setup.layout.pages_needed(host.stored + Tokens(1)),
+            None => setup.layout.pages_needed(state.length),
+        }
+    }
+
+    /// Finds the request's prompt in the decode cache.
+    fn match_prompt(&mut self, request: RequestId, cx: &Context<'_>, skips_prefix: bool) -> Match {
+        let switches = &cx.setup.switches;
+        let (page, virtual_page) = (cx.setup.page(), cx.setup.virtual_page());
+        let length = self.requests[request].length;
+        let keyed = &cx.requests[request].keyed;
+        let mut found = Match {
+            target: Target { anchor: None, table: Vec::new(), shared: 0, stored: length },
+            prefix: Tokens(0),
+            matched: Tokens(0),
+            reported: Tokens(0),
+            partial: None,
+        };
+        let Some(cache) = self.store.cache.as_mut().filter(|_| !skips_prefix) else {
+            return found;
+        };
+        let hit = cache.lookup(&cache_keys(&cx.setup, keyed, length));
+        if switches.lock_on_match == LockOnMatch::Held {
+            assert!(cache.lock(hit.anchor), "a fresh match can be locked");
+            found.target.anchor = Some(hit.anchor);
+        }
+        let pages = Pages::of(&hit.pages);
+        found.matched = pages.tokens(virtual_page);
+        found.reported = found.matched;
+        found.target.shared = hit.pages.len();
+        found.target.table = hit.pages;
+        let reach = self.partial.as_ref().and_then(|index| index.reach(keyed, pages));
+        if let Some((reach, holder)) = reach {
+            let reach = reach.min(length);
+            found.reported = match switches.decode_match_unit {
+                DecodeMatchUnit::VirtualPage => found.matched,
+                DecodeMatchUnit::PhysicalPage => reach.floor_to(page),
+                DecodeMatchUnit::Token => reach,
+            };
+            found.partial = Some(holder);
+        }
+        found.prefix = match switches.decode_prefix_cut {
+            DecodePrefixCut::VirtualPage => found.reported.floor_to(virtual_page),
+            DecodePrefixCut::PhysicalPage => found.reported.floor_to(page),
+            DecodePrefixCut::None => found.reported,
+            DecodePrefixCut::PaddedUp => found.reported.ceil_to(virtual_page),
+        };
+        found
+    }
+
+    /// Reserves pages for the request's transfer. False if it must wait.
+    fn reserve(
+        &mut self,
+        request: RequestId,
+        cx: &mut Context<'_>,
+        transfer: &mut Transfer,
+    ) -> bool {
+        if !transfer.begin(&cx.setup) {
+            return false;
+        }
+        let length = self.requests[request].length;
+        let found = self.match_prompt(request, cx, transfer.skips_prefix());
+        let wanted = pages_to_take(&cx.setup, length - found.matched);
+        let mut taken = None;
+        if self.can_promise(request, wanted, &cx.setup) {
+            self.evict_for(wanted, cx);
+            taken = self.store.pool.alloc(wanted).ok();
+        }
+        let Some(pages) = taken else {
+            cx.log.mark(Mark::DecodeWaited);
+            self.unlock(&found.target);
+            return false;
+        };
+        self.tell_match(request, &found, length, cx);
+        let store = &mut self.store;
+        let event = Event::Reserved {
+            server: store.server,
+            request,
+            attempt: transfer.attempt(),
+            length,
+            room: length,
+            matched: found.matched,
+            prefix: found.prefix,
+            pages: &pages,
+        };
+        cx.log.tell(&event, &store.memory);
+        store.taken(&mut cx.log, request, Pages::of(&found.target.table), &pages);
+        store.books(&mut cx.log);
+        self.hold(request, found, pages, cx);
+        true
+    }
+
+    /// The request holds what it has `found` and the pages `taken`.
+    fn hold(&mut self, request: RequestId, found: Match, taken: Vec<PageId>, cx: &mut Context<'_>) {
+        let copied_up_to = found.reported.min(found.prefix);
+        let partial = found.partial.filter(|_| copied_up_to > found.matched);
+        let mut target = found.target;
+        target.table.extend(taken);
+        let into = target.table.get(target.shared).copied();
+        if let (Some(from), Some(into)) = (partial, into) {
+            self.copy_within_page(request, (from, into), found.matched..copied_up_to, cx);
+        }
+        let first = found.prefix.pages_floor(cx.setup.virtual_page()).index();
+        let pages = target.table.iter().skip(first).copied().collect();
+        let state = &mut self.requests[request];
+        let destination = Destination { length: state.length, prefix: found.prefix, pages };
+        state.target = Some(target);
+        state.status = Status::Transferring;
+        self.transferring += 1;
+        self.reserved.push(Reservation { request, destination });
+    }
+
+    /// Counts and states what a prompt of `length` tokens found in the decode cache.
+    fn tell_match(&self, request: RequestId, found: &Match, length: Tokens, cx: &mut Context<'_>) {
+        if found.reported > Tokens(0) {
+            cx.log.mark(Mark::HitDecode);
+            cx.log.count(Metric::DecodeHits, 1);
+            cx.log.count(Metric::DecodeHitTokens, u64::from(found.reported.0));
+            cx.log.decode_hit(found.reported.0);
+        }
+        if found.reported.pages_exact(cx.setup.virtual_page()).is_none() {
+            cx.log.mark(Mark::HitUnaligned);
+            cx.log.count(Metric::DecodeHitsUnaligned, 1);
+        }
+        if found.prefix == length {
+            cx.log.mark(Mark::HitFull);
+        }
+        if found.prefix > found.reported {
+            cx.log.mark(Mark::PrefixPadded);
+        }
+        if found.target.shared > 0 {
+            let pages = &found.target.table;
+            let event = Event::Hit { server: self.store.server, request, pages };
+            cx.log.tell(&event, &self.store.memory);
+        }
+    }
+
+    /// Brings a retracted request back from its host copy. False if there is no room yet.
+    fn resume(&mut self, request: RequestId, cx: &mut Context<'_>, attempt: u32) -> bool {
+        let wanted = self.to_resume(request, &cx.setup);
+        if !self.can_promise(request, wanted, &cx.setup) {
+            return false;
+        }
+        self.evict_for(wanted, cx);
+        let store = &mut self.store;
+        let Ok(pages) = store.pool.alloc(wanted) else { return false };
+        let state = &mut self.requests[request];
+        let HostCopy { stored, rows } = state.host.take().expect("it has a host copy");
+        let none = Tokens(0);
+        let event = Event::Reserved {
+            server: store.server,
+            request,
+            attempt,
+            length: stored,
+            room: stored + Tokens(1),
+            matched: none,
+            prefix: none,
+            pages: &pages,
+        };
+        cx.log.tell(&event, &store.memory);
+        store.taken(&mut cx.log, request, Pages(0), &pages);
+        let event = Event::Restored { server: store.server, request, from: none, to: stored };
+        cx.log.tell(&event, &store.memory);
+        self.restore(request, &pages, rows, cx.now());
+        let state = &mut self.requests[request];
+        state.target = Some(Target { anchor: None, table: pages, shared: 0, stored });
+        state.status = Status::Running;
+        self.running.push(request);
+        true
+    }
+}
+
+/// The keys of the full virtual pages among the first `length` tokens.
+pub(super) fn cache_keys(setup: &Setup<'_>, keyed: &Sequence, length: Tokens) -> Vec<PageKey> {
+    let hashed = match setup.switches.cache_hash_unit {
+        CacheHashUnit::VirtualPage => setup.virtual_page(),
+        CacheHashUnit::PhysicalPage => setup.page(),
+    };
+    keyed.part_keys(setup.virtual_page(), hashed, length)
+}
+
+/// Pages to take for the `rest` beyond the matched pages, as the reservation counts them.
+fn pages_to_take(setup: &Setup<'_>, rest: Tokens) -> Pages {
+    let virtual_page = setup.virtual_page();
+    match setup.switches.decode_reservation {
+        DecodeReservation::Ceil => rest.pages_ceil(virtual_page),
+        DecodeReservation::Floor => rest.pages_floor(virtual_page),
+        DecodeReservation::ByPhysicalPage => rest.pages_ceil(setup.page()),
+        DecodeReservation::OneShort => match rest.pages_exact(virtual_page) {
+            Some(pages) => pages.saturating_sub(Pages(1)),
+            None => rest.pages_ceil(virtual_page),
+        },
+    }
+}

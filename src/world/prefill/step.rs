@@ -1,0 +1,320 @@
+//! A prefill server's steps: which requests a step computes, how much of each, and what it leaves.
+
+use std::ops::Range;
+
+use super::super::admission::Waiting;
+use super::super::context::Context;
+use super::super::handoff::Stage;
+use super::super::queue::Timer;
+use super::super::setup::Setup;
+use super::super::transfer::Transfers;
+use super::Prefill;
+use super::chunk::{Chunk, Draft};
+use super::request::{RequestState, Source};
+use crate::behaviour::{ChunkCut, CrossStall};
+use crate::event::Event;
+use crate::finding::{Mark, Metric};
+use crate::limits;
+use crate::memory::{Extent, Memory, Stamp};
+use crate::pool::Growth;
+use crate::prompt::Sequence;
+use crate::scenario::Moment;
+use crate::units::{PageId, PageSize, Pages, RequestId, Tick, Tokens};
+
+/// What must happen before a step can be composed further.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(in super::super) enum Next {
+    /// The chunk is part of the step: its transfer is to be told, and its settled prefix may be sent.
+    Launched(Chunk),
+    /// The transfer of this request is to be asked to give way.
+    GivesWay(RequestId),
+    /// Nothing: the step is under way, or there is nothing to compute.
+    Composed,
+}
+
+impl Prefill {
+    /// Fills a step's budget if the server is idle: first the request that was cut, then waiting ones.
+    /// To be called again after each answer but the last.
+    pub(in super::super) fn compose(
+        &mut self,
+        cx: &mut Context<'_>,
+        transfers: &Transfers,
+    ) -> Next {
+        if self.step.is_some() {
+            return Next::Composed;
+        }
+        let Some(mut draft) = self.draft.take() else {
+            let draft = Draft::new(Tokens(cx.setup.scenario.prefill.chunk_tokens));
+            let cut = self.cut.take_if(|cut| transfers[*cut].wants_prefill(&cx.setup));
+            return match cut {
+                Some(request) => {
+                    cx.log.mark(Mark::ChunkMany);
+                    self.launch(request, draft, cx)
+                }
+                None => {
+                    self.cut = None;
+                    self.admit_next(draft, cx, transfers)
+                }
+            };
+        };
+        match draft.making_way.take() {
+            Some((request, latest)) => self.take_way(draft, (request, latest), cx, transfers),
+            None => self.admit_next(draft, cx, transfers),
+        }
+    }
+
+    /// Admits the next waiting request, if there is room in the step and in the pool.
+    fn admit_next(&mut self, draft: Draft, cx: &mut Context<'_>, transfers: &Transfers) -> Next {
+        if self.cut.is_some() || draft.budget == Tokens(0) {
+            return self.begin(draft, cx);
+        }
+        let Some(request) = self.next_waiting(cx, transfers) else { return self.begin(draft, cx) };
+        if self.admit(request, draft.budget, cx) {
+            return self.launch(request, draft, cx);
+        }
+        // Requests of this very step cannot give way.
+        match draft.chunks.is_empty() {
+            true => self.make_way(draft, request, cx, transfers),
+            false => self.begin(draft, cx),
+        }
+    }
+
+    /// A request whose destination is known found no room, while others hold pages without a
+    /// destination: the latest of these is asked to give way.
+    fn make_way(
+        &mut self,
+        mut draft: Draft,
+        request: RequestId,
+        cx: &mut Context<'_>,
+        transfers: &Transfers,
+    ) -> Next {
+        if !cx.setup.begins_at_arrival() || self.requests[request].destination.is_none() {
+            return self.begin(draft, cx);
+        }
+        let waits = |holder: RequestId| transfers[holder].handoff().stage() == Stage::Waiting;
+        let holds_in_vain = |(holder, state): (_, &RequestState)| {
+            (state.source.is_some() && waits(holder)).then_some(holder)
+        };
+        let latest = self.requests.latest_first().find_map(holds_in_vain);
+        let Some(latest) = latest else { return self.begin(draft, cx) };
+        cx.log.mark(Mark::CrossHeld);
+        match cx.setup.switches.cross_stall {
+            CrossStall::None => self.begin(draft, cx),
+            CrossStall::LatestGivesWay => {
+                draft.making_way = Some((request, latest));
+                self.draft = Some(draft);
+                Next::GivesWay(latest)
+            }
+        }
+    }
+
+    /// `latest` was asked to give way to `request`, and has done so or not.
+    fn take_way(
+        &mut self,
+        draft: Draft,
+        (request, latest): (RequestId, RequestId),
+        cx: &mut Context<'_>,
+        transfers: &Transfers,
+    ) -> Next {
+        if self.requests[latest].source.is_some() {
+            return self.begin(draft, cx);
+        }
+        self.wait(latest, cx);
+        match self.admit(request, draft.budget, cx) {
+            true => self.launch(request, draft, cx),
+            false => self.make_way(draft, request, cx, transfers),
+        }
+    }
+
+    /// The waiting request that comes next: one whose destination is known, if there is any. Those that
+    /// no longer want anything leave the queue.
+    fn next_waiting(&mut self, cx: &Context<'_>, transfers: &Transfers) -> Option<RequestId> {
+        self.waiting.retain(|&request| transfers[request].wants_prefill(&cx.setup));
+        let requests = &self.requests;
+        let is_known = |request: &&RequestId| requests[**request].destination.is_some();
+        let first = |waiting: &mut dyn Iterator<Item = &RequestId>| -> Vec<RequestId> {
+            waiting.take(limits::ADMISSION_WINDOW).copied().collect()
+        };
+        let mut window = first(&mut self.waiting.iter().filter(is_known));
+        if window.is_empty() {
+            window = first(&mut self.waiting.iter());
+        }
+        if window.is_empty() {
+            return None;
+        }
+        let looks = self.admission.looks_at_cache();
+        let cache = &mut self.store.cache;
+        let cached = |&request: &RequestId| {
+            let below_last = requests[request].length - Tokens(1);
+            let cached = match cache {
+                Some(cache) if looks => {
+                    let keyed = &cx.requests[request].keyed;
+                    Pages::of(&cache.lookup(&keyed.page_keys(cx.setup.page(), below_last)).pages)
+                }
+                Some(_) | None => Pages(0),
+            };
+            Waiting { cached }
+        };
+        let candidates: Vec<Waiting> = window.iter().map(cached).collect();
+        window.get(self.admission.pick(&candidates)).copied()
+    }
+
+    /// Matches and locks the request's cached prefix, if its whole prompt fits beside what is held
+    /// and at least something of it into the budget. The hit stays below the prompt's last token, so
+    /// that something is computed.
+    fn admit(&mut self, request: RequestId, budget: Tokens, cx: &mut Context<'_>) -> bool {
+        let page = cx.setup.page();
+        let state = &mut self.requests[request];
+        let length = state.length;
+        if chunk_end(&cx.setup, Tokens(0)..length, budget) == Tokens(0) {
+            return false;
+        }
+        let prefix = state.destination.as_ref().map_or(Tokens(0), |to| to.prefix);
+        let mut source = Source::new(length, prefix);
+        let store = &mut self.store;
+        if let Some(cache) = &mut store.cache {
+            source.keys = cx.requests[request].keyed.page_keys(page, length);
+            let below_last = (length - Tokens(1)).pages_floor(page).index();
+            let hit = cache.lookup(&source.keys[..below_last]);
+            assert!(cache.lock(hit.anchor), "a fresh match can be locked");
+            source.anchors.push(hit.anchor);
+            source.shared = hit.pages.len();
+            source.table = hit.pages;
+            source.done = Pages::of(&source.table).tokens(page);
+        }
+        let needed = length.pages_ceil(page) - Pages::of(&source.table);
+        if needed > store.room() {
+            cx.log.mark(Mark::PrefillWaited);
+            store.unlock(&source.anchors);
+            return false;
+        }
+        if source.shared > 0 {
+            let event = Event::Hit { server: store.server, request, pages: &source.table };
+            cx.log.tell(&event, &store.memory);
+            cx.log.mark(Mark::HitPrefill);
+            cx.log.count(Metric::PrefillHits, 1);
+            cx.log.count(Metric::PrefillHitTokens, u64::from(source.done.0));
+        }
+        state.source = Some(source);
+        self.waiting.retain(|&waiting| waiting != request);
+        true
+    }
+
+    /// Takes pages for the request's next chunk and adds it to the step. Without pages it waits as the
+    /// one that was cut, and the step begins without it.
+    fn launch(&mut self, request: RequestId, mut draft: Draft, cx: &mut Context<'_>) -> Next {
+        let page = cx.setup.page();
+        let source = self.requests[request].source_mut();
+        let (from, length) = (source.done, source.length);
+        let to = chunk_end(&cx.setup, from..length, draft.budget);
+        let held = Pages::of(&source.table);
+        self.store.make_room(&mut cx.log, to.pages_ceil(page).saturating_sub(held));
+        let growth = Growth { prefix: from, length: to };
+        let Ok(mut taken) = self.store.pool.extend(&[growth]) else {
+            cx.log.mark(Mark::PrefillWaited);
+            self.cut = Some(request);
+            return self.begin(draft, cx);
+        };
+        let taken = taken.pop().unwrap_or_default();
+        self.store.taken(&mut cx.log, request, held, &taken);
+        source.table.extend(&taken);
+        self.cut = (to < length).then_some(request);
+        if to < length && to.pages_exact(page).is_none() {
+            cx.log.mark(Mark::ChunkInsidePage);
+        }
+        let state = &mut self.requests[request];
+        if !std::mem::replace(&mut state.was_started, true) {
+            let waited = cx.now() - cx.requests[request].arrived;
+            cx.log.count(Metric::WaitTicks, waited.0);
+            cx.reached(request, Moment::Prefilling);
+        }
+        let chunk = Chunk { request, from, to };
+        draft.add(chunk, page);
+        self.draft = Some(draft);
+        Next::Launched(chunk)
+    }
+
+    /// Begins the step that was put together, unless it is empty.
+    fn begin(&mut self, draft: Draft, cx: &mut Context<'_>) -> Next {
+        if draft.chunks.is_empty() {
+            return Next::Composed;
+        }
+        let config = &cx.setup.scenario.prefill;
+        let chunks = draft.chunks.iter();
+        let tokens: u64 = chunks.map(|chunk| u64::from((chunk.to - chunk.from).0)).sum();
+        let ticks = Tick(config.step_ticks + config.token_ticks * tokens);
+        cx.log.count(Metric::PrefillSteps, 1);
+        cx.log.count(Metric::PrefillBusyTicks, ticks.0);
+        cx.log.count(Metric::ComputedTokens, tokens);
+        self.step = Some(draft.chunks.into());
+        let server = self.store.server.index as usize;
+        cx.plan_after(ticks, Timer::PrefillStepEnds { server });
+        self.store.books(&mut cx.log);
+        Next::Composed
+    }
+
+    /// The step under way ends: writes and caches the rows of its next chunk. `None` once all have
+    /// ended; to be called until then.
+    pub(in super::super) fn end_chunk(&mut self, cx: &mut Context<'_>) -> Option<Chunk> {
+        let step = self.step.as_mut().expect("a step was under way");
+        let Some(chunk) = step.pop_front() else {
+            self.step = None;
+            self.store.books(&mut cx.log);
+            cx.wake(self.store.server);
+            return None;
+        };
+        let Chunk { request, from, to } = chunk;
+        let source = self.requests[request].source_mut();
+        source.done = to;
+        let text = &cx.requests[request].text;
+        let written = Written { by: request, at: cx.log.now };
+        let memory = &mut self.store.memory[0];
+        write_text(memory, &source.table, cx.setup.page(), text, from..to, written);
+        self.cache_computed(request, from, cx);
+        Some(chunk)
+    }
+}
+
+/// Where a chunk of the positions `rest` ends within `budget`.
+fn chunk_end(setup: &Setup<'_>, rest: Range<Tokens>, budget: Tokens) -> Tokens {
+    let page = setup.page();
+    let tokens = rest.end.saturating_sub(rest.start);
+    if tokens.ceil_to(page) <= budget {
+        return rest.end;
+    }
+    match setup.switches.chunk_cut {
+        ChunkCut::PageBoundary => rest.start + budget.floor_to(page),
+        ChunkCut::ExactBudget => rest.start + tokens.min(budget),
+    }
+}
+
+/// Who wrote rows, and when.
+#[derive(Clone, Copy)]
+struct Written {
+    by: RequestId,
+    at: Tick,
+}
+
+/// Writes positions `range` of `text` to their rows of a dense pool.
+fn write_text(
+    memory: &mut Memory,
+    table: &[PageId],
+    page: PageSize,
+    text: &Sequence,
+    range: Range<Tokens>,
+    written: Written,
+) {
+    let mut position = range.start;
+    for segment in text.segments_from(range.start) {
+        let end = segment.end.min(range.end);
+        while position < end {
+            let start = position.0 % page.get();
+            let len = (page.get() - start).min((end - position).0);
+            let stamp =
+                Stamp { chain: segment.chain, position, written: written.at, writer: written.by };
+            let id = table[position.pages_floor(page).index()];
+            memory.write(id, Extent { start, len, stamp, step: 1 });
+            position += Tokens(len);
+        }
+    }
+}

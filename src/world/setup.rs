@@ -1,0 +1,81 @@
+//! What holds for a whole run: the scenario, its switches, the layout, the planner.
+
+use crate::behaviour::{Behaviours, CacheKey, PrefillStart, ReplicatedPool};
+use crate::layout::Layout;
+use crate::limits;
+use crate::planner::Planner;
+use crate::planner::packing::PackRegions;
+use crate::planner::pairing::{Pairing, PairingRefusal};
+use crate::scenario::Scenario;
+use crate::units::{PageSize, Pages, Tokens};
+use crate::workload::Request;
+
+/// The scenario of a run and what follows from it alone.
+pub(super) struct Setup<'a> {
+    pub(super) scenario: &'a Scenario,
+    pub(super) switches: Behaviours,
+    pub(super) layout: Layout,
+    pub(super) planner: Box<dyn Planner>,
+    /// Whether the peers of every request can be connected.
+    pub(super) pairing: Result<Pairing, PairingRefusal>,
+}
+
+impl Setup<'_> {
+    /// Rows of a physical page, P.
+    pub(super) fn page(&self) -> PageSize {
+        self.layout.page()
+    }
+
+    /// Positions of a virtual page, V.
+    pub(super) fn virtual_page(&self) -> PageSize {
+        self.layout.virtual_page()
+    }
+
+    /// Tokens that `pages` virtual pages hold.
+    pub(super) fn in_tokens(&self, pages: Pages) -> u64 {
+        u64::from(pages.0) * u64::from(self.virtual_page().get())
+    }
+
+    /// Whether prefill begins with a request before its destination is known.
+    pub(super) fn begins_at_arrival(&self) -> bool {
+        self.switches.prefill_start == PrefillStart::AtArrival
+    }
+
+    /// The namespace that stands in a request's keys.
+    pub(super) fn key_namespace(&self, request: &Request) -> u32 {
+        match self.switches.cache_key {
+            CacheKey::WithNamespace => request.namespace,
+            CacheKey::WithoutNamespace => 0,
+        }
+    }
+
+    /// The regions of a link's pack buffer.
+    pub(super) fn regions(&self) -> PackRegions {
+        let max_tokens = Tokens(self.scenario.link.pack_tokens);
+        PackRegions { max_tokens, ranks: self.layout.ranks() }
+    }
+}
+
+/// Rows of the pool in which every decode rank keeps draft KV, if it does.
+pub(super) fn draft_rows(scenario: &Scenario, switches: Behaviours, layout: Layout) -> Option<u32> {
+    let page = layout.page();
+    let rows_of_rank = Pages(scenario.decode.pages).tokens(page);
+    let rows = match switches.replicated_pool {
+        ReplicatedPool::WithPages => (rows_of_rank.0 + page.get()) * layout.ranks(),
+        ReplicatedPool::RowsAndOnePage => rows_of_rank.0 * layout.ranks() + page.get(),
+    };
+    scenario.decode.draft.then_some(rows)
+}
+
+/// Timers that a run of `requests` may use.
+pub(super) fn events_max(scenario: &Scenario, requests: &[Request], layout: Layout) -> u64 {
+    // Exact budgets can be smaller than a page.
+    let piece = layout.page().get().min(scenario.prefill.chunk_tokens);
+    let of_request = |request: &Request| {
+        let pieces = u64::from(request.prompt_len().0.div_ceil(piece));
+        limits::EVENTS_PER_REQUEST
+            + limits::EVENTS_PER_OUTPUT_TOKEN * u64::from(request.output.0)
+            + limits::EVENTS_PER_PROMPT_PIECE * pieces * u64::from(layout.ranks())
+    };
+    limits::EVENTS_FLOOR + requests.iter().map(of_request).sum::<u64>()
+}
