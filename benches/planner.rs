@@ -1,9 +1,10 @@
 //! What a plan costs: one rank's share at P = 64, N = 8, of 8,192 and of 131,072 tokens.
 
 use divan::{Bencher, black_box};
+use kvseam::engine::sglang::Checked;
 use kvseam::layout::Layout;
 use kvseam::planner::descriptors::{DescriptorCount, group};
-use kvseam::planner::{Checked, Piece, PlanInput, Planner};
+use kvseam::planner::{Piece, PlanInput, Planner};
 use kvseam::units::{PageId, Pages, Rank, Tokens};
 
 fn main() {

@@ -15,6 +15,7 @@
 //! - [`finding`], [`event`]: codes, chances, marks, metrics, what a run leaves; and the
 //!   vocabulary of what happened.
 //! - [`pool`], [`cache`], [`planner`]: the three that have to agree. They obey; they do not check.
+//! - [`engine`]: what is one engine's own, a folder each.
 //! - [`scenario`], [`workload`]: the one concrete description of a run, and the requests in it.
 //! - [`oracle`]: fed with what happened, it judges; it shares no code with what it judges.
 //! - [`world`]: the simulated system and the one loop. Its page has the life of a request.
@@ -47,6 +48,7 @@ pub mod claims;
 #[cfg(feature = "cli")]
 pub mod cli;
 pub mod conform;
+pub mod engine;
 pub mod event;
 pub mod explain;
 pub mod finding;

@@ -27,6 +27,7 @@ const ROOMS: &[&str] = &[
     "pool",
     "cache",
     "planner",
+    "engine",
     "scenario",
     "workload",
     "oracle",

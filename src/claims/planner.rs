@@ -2,8 +2,9 @@
 //! for both revisions, errors included.
 
 use super::sizes;
+use crate::engine::sglang::{Checked, Indexed};
 use crate::layout::Layout;
-use crate::planner::{Checked, Indexed, IndexedList, Piece, PlanInput, Planner, Refusal, RowPairs};
+use crate::planner::{IndexedList, Piece, PlanInput, Planner, Refusal, RowPairs};
 use crate::scenario::generate::Choices;
 use crate::units::{PageId, PageSize, Pages, Rank, Tokens};
 

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use crate::conform::{check_line, plan_line};
-use crate::planner::{Checked, Indexed};
+use crate::engine::sglang::{Checked, Indexed};
 use crate::scenario::lint::lint;
 use crate::scenario::validate::validate;
 use crate::scenario::{TraceConfig, TraceFormat, file};

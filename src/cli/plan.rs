@@ -12,12 +12,11 @@ use super::output::{
 };
 use super::{CliError, Exit};
 use crate::conform;
+use crate::engine::sglang::{Checked, Indexed};
 use crate::limits;
 use crate::picture::{Grid, Picture, PieceView, layout_words, piece_words};
 use crate::planner::descriptors::DescriptorCount;
-use crate::planner::{
-    Checked, Indexed, PlanInput, Planner, RawInput, Refusal, RowPairs, Run, RunPlan,
-};
+use crate::planner::{PlanInput, Planner, RawInput, Refusal, RowPairs, RowRun, RunPlan};
 use crate::report::chart::Head;
 use crate::report::number::count;
 use crate::units::{Rank, Row};
@@ -324,7 +323,7 @@ fn list(rows: &mut Vec<Vec<String>>, rank: Rank, of: &str, plan: &RunPlan) {
 }
 
 /// The source and the destination rows of a run: all of a short one, else the first and the last.
-fn ends(run: &Run) -> (String, String) {
+fn ends(run: &RowRun) -> (String, String) {
     /// Rows that are written out.
     const LISTED: u32 = 4;
     let written = |pick: fn((Row, Row)) -> Row| {
@@ -352,7 +351,7 @@ mod tests {
 
     #[test]
     fn long_runs_are_written_by_their_ends() {
-        let run = |len| Run { src: Row(10), src_step: 3, dst: Row(5), len };
+        let run = |len| RowRun { src: Row(10), src_step: 3, dst: Row(5), len };
         assert_eq!(ends(&run(3)), ("10, 13, 16".to_owned(), "5, 6, 7".to_owned()));
         assert_eq!(ends(&run(6)), ("10, 13, …, 25".to_owned(), "5, 6, …, 10".to_owned()));
     }

@@ -4,7 +4,8 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::{LineError, compare, parse};
-use crate::planner::{Checked, Indexed, Plan, PlanInput, Planner, RawInput};
+use crate::engine::sglang::{Checked, Indexed};
+use crate::planner::{Plan, PlanInput, Planner, RawInput};
 use crate::units::Row;
 
 /// Why an answer always can be written.

@@ -222,8 +222,9 @@ fn out_of_bounds(index: i64, size: i64, given: &Given) -> Reading {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::engine::sglang::Checked;
     use crate::layout::Layout;
-    use crate::planner::{Checked, Piece, PlanInput, Planner, Refusal};
+    use crate::planner::{Piece, PlanInput, Planner, Refusal};
     use crate::units::{PageId, Pages, Rank, Tokens};
 
     /// Every n that makes the checked planner say this.

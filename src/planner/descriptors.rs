@@ -3,12 +3,12 @@
 //! A descriptor is a maximal run in which source and destination both advance by one row. Under
 //! decode context parallelism the source strides by N, so most tokens are descriptors of their own;
 //! not all, since rows can be neighbours across pages where P = 1 or N ≡ 1 mod P. A sender that
-//! *packs* first gathers the rows into a contiguous buffer ([`super::packing`]): then only the
+//! *packs* first gathers the rows into a contiguous buffer ([`crate::engine::sglang::packing`]): then only the
 //! destination ends a run.
 
 use crate::units::Row;
 
-use super::plan::{RowPairs, Run, RunPlan};
+use super::plan::{RowPairs, RowRun, RunPlan};
 
 /// One contiguous copy of `len` rows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -68,7 +68,7 @@ impl DescriptorCount {
 
     /// The same counts from the compact form, run by run.
     pub fn of_runs(plan: &RunPlan) -> DescriptorCount {
-        let alone = plan.runs.iter().map(Run::descriptors).sum::<u64>();
+        let alone = plan.runs.iter().map(RowRun::descriptors).sum::<u64>();
         let mut count = DescriptorCount { unpacked: alone, packed: plan.runs.len() as u64 };
         for pair in plan.runs.windows(2) {
             let (src, dst) = pair[0].last();
@@ -81,7 +81,7 @@ impl DescriptorCount {
     }
 }
 
-impl Run {
+impl RowRun {
     /// Descriptors of the run on its own, without packing.
     fn descriptors(&self) -> u64 {
         if self.src_step == 1 { 1 } else { u64::from(self.len) }
@@ -103,8 +103,9 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::planner::laws::cases;
-    use crate::planner::{Checked, Indexed, PlanInput, Planner, RawInput};
+    use crate::engine::sglang::laws::cases;
+    use crate::engine::sglang::{Checked, Indexed};
+    use crate::planner::{PlanInput, Planner, RawInput};
 
     fn rows(pairs: &[(u32, u32)]) -> RowPairs {
         let (src, dst) = pairs.iter().map(|&(src, dst)| (Row(src), Row(dst))).unzip();

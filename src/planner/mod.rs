@@ -11,32 +11,19 @@
 //!
 //! Draft KV is not striped: every rank keeps every position, at row dst\[q div V\]·V + q mod V.
 //!
-//! Two revisions of the real planner exist, [`Checked`] and [`Indexed`]. They lay out the same rows
-//! and differ in what they refuse, and how.
+//! Here stands what every engine's planner is written with; the planners themselves, which differ in
+//! what they refuse, and how, stand with their engine ([`crate::engine`]).
 
-mod checked;
 pub mod descriptors;
-mod indexed;
 mod input;
-pub mod packing;
-pub mod pairing;
 mod plan;
 mod refusal;
 mod share;
-pub mod untranslated;
 
-#[cfg(test)]
-mod hazards;
-#[cfg(test)]
-mod laws;
-
-pub use checked::Checked;
-pub use indexed::Indexed;
 pub use input::{InputError, Piece, PlanInput, RawInput};
-pub use plan::{Plan, RowPairs, Run, RunPlan};
+pub use plan::{Plan, RowPairs, RowRun, RunPlan};
 pub use refusal::{IndexedList, Refusal};
-
-use share::Share;
+pub use share::Share;
 
 /// One revision of the planner. What it refuses is its own; what it lays out follows the definition.
 pub trait Planner {
@@ -66,16 +53,5 @@ pub trait Planner {
     fn draft_runs(&self, input: &PlanInput<'_>) -> Result<Option<RunPlan>, Refusal> {
         self.check(input)?;
         Ok(self.lays_draft_rows().then(|| Share::draft(input).runs()))
-    }
-}
-
-/// The first refusal of both revisions.
-fn check_alignment(input: &PlanInput<'_>) -> Result<(), Refusal> {
-    let virtual_page = input.layout().virtual_page();
-    let prefix = input.piece().decode_prefix_len;
-    if prefix.0.is_multiple_of(virtual_page.get()) {
-        Ok(())
-    } else {
-        Err(Refusal::Misaligned { virtual_page, prefix })
     }
 }

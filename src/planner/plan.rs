@@ -24,12 +24,12 @@ pub struct RowPairs {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct RunPlan {
     /// The runs.
-    pub runs: Vec<Run>,
+    pub runs: Vec<RowRun>,
 }
 
 /// `len` tokens whose source rows are `src_step` apart and whose destination rows are neighbours.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Run {
+pub struct RowRun {
     /// The first token's source row.
     pub src: Row,
     /// From one source row to the next: N for a rank's share, 1 for draft rows.
@@ -54,7 +54,7 @@ impl RunPlan {
     }
 
     /// Appends a run, as part of the last one where it goes on.
-    pub(super) fn push(&mut self, run: Run) {
+    pub fn push(&mut self, run: RowRun) {
         if let Some(last) = self.runs.last_mut()
             && let Some(len) = last.len.checked_add(run.len)
             && last.src_step == run.src_step
@@ -67,7 +67,7 @@ impl RunPlan {
     }
 }
 
-impl Run {
+impl RowRun {
     /// The pair of the run's token `at`, counted from 0.
     pub fn at(&self, at: u32) -> (Row, Row) {
         (Row(self.src.0 + at * self.src_step), Row(self.dst.0 + at))

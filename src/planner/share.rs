@@ -8,14 +8,14 @@
 use crate::units::{PageId, Row};
 
 use super::input::PlanInput;
-use super::plan::{RowPairs, Run, RunPlan};
+use super::plan::{RowPairs, RowRun, RunPlan};
 
 /// Source rows appended at once: two vector registers full, and what a page of 64 rows holds for
 /// one of 8 ranks.
 const LANES: usize = 8;
 
 /// Tokens `first`, `first + stride`, … below `tokens`, counted from the piece's start.
-pub(super) struct Share<'a> {
+pub struct Share<'a> {
     src: &'a [PageId],
     dst: &'a [PageId],
     /// Rows of a source page, P.
@@ -38,7 +38,7 @@ struct Block {
 
 impl<'a> Share<'a> {
     /// The tokens that the input's rank stores.
-    pub(super) fn target(input: &'a PlanInput<'_>) -> Share<'a> {
+    pub fn target(input: &'a PlanInput<'_>) -> Share<'a> {
         let layout = input.layout();
         let prefix = u64::from(input.piece().decode_prefix_len.0);
         let every = Share::draft(input);
@@ -54,7 +54,7 @@ impl<'a> Share<'a> {
     }
 
     /// All tokens, as every rank keeps them for the draft model.
-    pub(super) fn draft(input: &'a PlanInput<'_>) -> Share<'a> {
+    pub fn draft(input: &'a PlanInput<'_>) -> Share<'a> {
         let page = input.layout().page().get();
         Share {
             src: input.src_pages(),
@@ -69,35 +69,35 @@ impl<'a> Share<'a> {
     }
 
     /// Tokens of the share.
-    pub(super) fn count(&self) -> u64 {
+    pub fn count(&self) -> u64 {
         let past = self.tokens.saturating_sub(u64::from(self.first));
         past.div_ceil(u64::from(self.stride))
     }
 
     /// The share's first token whose source page is not in the list.
-    pub(super) fn first_past_source(&self) -> Option<u64> {
+    pub fn first_past_source(&self) -> Option<u64> {
         self.first_from(self.src.len() as u64 * u64::from(self.src_page))
     }
 
     /// The share's first token whose destination page is not in the list.
-    pub(super) fn first_past_destination(&self) -> Option<u64> {
+    pub fn first_past_destination(&self) -> Option<u64> {
         let held = self.dst.len() as u64 * self.positions_of_dst_page();
         self.first_from(held.saturating_sub(self.start))
     }
 
     /// The share's last token.
-    pub(super) fn last(&self) -> Option<u64> {
+    pub fn last(&self) -> Option<u64> {
         let steps = self.count().checked_sub(1)?;
         Some(u64::from(self.first) + steps * u64::from(self.stride))
     }
 
     /// The ordinal of a token's source page.
-    pub(super) fn src_ordinal(&self, token: u64) -> u64 {
+    pub fn src_ordinal(&self, token: u64) -> u64 {
         token / u64::from(self.src_page)
     }
 
     /// The ordinal of a token's destination page.
-    pub(super) fn dst_ordinal(&self, token: u64) -> u64 {
+    pub fn dst_ordinal(&self, token: u64) -> u64 {
         (self.start + token) / self.positions_of_dst_page()
     }
 
@@ -117,7 +117,7 @@ impl<'a> Share<'a> {
     }
 
     /// The long form. The lists must hold the share.
-    pub(super) fn rows(&self) -> RowPairs {
+    pub fn rows(&self) -> RowPairs {
         let count = self.count();
         let src = spread(self.src_blocks(), self.stride, count);
         let dst = neighbours(self.dst_blocks(), count);
@@ -129,7 +129,7 @@ impl<'a> Share<'a> {
     }
 
     /// The compact form. The lists must hold the share.
-    pub(super) fn runs(&self) -> RunPlan {
+    pub fn runs(&self) -> RunPlan {
         let mut plan = RunPlan::default();
         let mut dst_blocks = self.dst_blocks();
         let mut dst = Block { start: 0, count: 0 };
@@ -142,7 +142,7 @@ impl<'a> Share<'a> {
                 }
                 // At most the rows of one page, so 32 bits hold it.
                 let len = src.count.min(dst.count) as u32;
-                plan.push(Run {
+                plan.push(RowRun {
                     src: Row(src.start),
                     src_step: self.stride,
                     dst: Row(dst.start),

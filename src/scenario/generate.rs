@@ -12,8 +12,8 @@ use crate::behaviour::{
     Behaviours, ChunkCut, Overrides, PlannerRevision, Profile, Retraction, SWITCHES, SendSplit,
     SwitchInfo,
 };
+use crate::engine::connection::KvPool;
 use crate::finding::Side;
-use crate::planner::pairing::KvPool;
 use crate::scenario::lint::lint;
 use crate::scenario::validate::{BLOCK_HASH, KnownPolicies, LRU, NO_CACHE};
 use crate::scenario::{

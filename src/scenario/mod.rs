@@ -9,8 +9,8 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 
 use crate::behaviour::{Behaviours, Overrides, Profile};
+use crate::engine::connection::KvPool;
 use crate::finding::{Code, Mark, Side};
-use crate::planner::pairing::KvPool;
 use crate::prompt::ContentId;
 use crate::units::{RequestId, Tick, Tokens};
 

@@ -3,8 +3,9 @@
 
 use super::setup::Setup;
 use crate::behaviour::{CapacityUnit, Retraction};
+use crate::engine::connection::{Endpoint, Pairing};
+use crate::engine::sglang::pairing::{self, PairingRefusal};
 use crate::finding::Code;
-use crate::planner::pairing::{self, Endpoint, Pairing, PairingRefusal};
 use crate::scenario::Scenario;
 use crate::units::{PageSize, Rank, Tokens};
 

@@ -374,7 +374,7 @@ mod tests {
 
     use super::*;
     use crate::memory::Extent;
-    use crate::planner::Run;
+    use crate::planner::RowRun;
     use crate::prompt::ChainId;
     use crate::units::Tokens;
 
@@ -398,7 +398,7 @@ mod tests {
                 };
                 memory.write(PageId(id), Extent { start, len, stamp, step });
             }
-            let run = Run { src: Row(src), src_step: step, dst: Row(dst), len };
+            let run = RowRun { src: Row(src), src_step: step, dst: Row(dst), len };
             let writes = read_rows(&RunPlan { runs: vec![run] }, RequestId(2), &memory, (page, dst_page));
             let by_row: Vec<_> = (0..len)
                 .map(|at| {

@@ -37,12 +37,12 @@ use std::path::Path;
 use thiserror::Error;
 
 use crate::behaviour::Retraction;
+use crate::engine::connection::Pairing;
 use crate::event::{Server, Side};
 use crate::finding::{FreeSample, Metric, Run};
 use crate::layout::Layout;
 use crate::limits;
 use crate::oracle::{Oracle, Terms};
-use crate::planner::pairing::Pairing;
 use crate::scenario::validate::{self, Invalid};
 use crate::scenario::{Fault, Moment, Scenario};
 use crate::workload::{self, Request, WorkloadError};

@@ -7,9 +7,10 @@ use super::observer::Call;
 use super::prefill::sending::Send;
 use super::transfer::Destination;
 use crate::behaviour::{DestinationList, DraftRows, Relayout, Rows};
+use crate::engine::sglang::untranslated;
 use crate::event::{Event, Part};
 use crate::finding::{Chance, Code, Mark, Metric};
-use crate::planner::{Piece, PlanInput, Refusal, RunPlan, untranslated};
+use crate::planner::{Piece, PlanInput, Refusal, RunPlan};
 use crate::scenario::Moment;
 use crate::units::{PageId, Rank, RequestId};
 

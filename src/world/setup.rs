@@ -1,11 +1,12 @@
 //! What holds for a whole run: the scenario, its switches, the layout, the planner.
 
 use crate::behaviour::{Behaviours, CacheKey, PrefillStart, ReplicatedPool};
+use crate::engine::connection::Pairing;
+use crate::engine::sglang::packing::PackRegions;
+use crate::engine::sglang::pairing::PairingRefusal;
 use crate::layout::Layout;
 use crate::limits;
 use crate::planner::Planner;
-use crate::planner::packing::PackRegions;
-use crate::planner::pairing::{Pairing, PairingRefusal};
 use crate::scenario::Scenario;
 use crate::units::{PageSize, Pages, Tokens};
 use crate::workload::Request;

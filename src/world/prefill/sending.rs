@@ -5,8 +5,8 @@ use super::super::transfer::{Destination, Transfer};
 use super::Prefill;
 use super::chunk::Chunk;
 use crate::behaviour::{EarlySend, SendCut, SendSplit, SourceLength, SourceOffset};
+use crate::engine::sglang::packing::SendPart;
 use crate::finding::Mark;
-use crate::planner::packing::SendPart;
 use crate::units::{PageId, Pages, RequestId, Tokens};
 
 /// One piece of a transfer: the source pages and tokens of one planner call.

@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::layout::Layout;
+use crate::planner::*;
 use crate::units::{PageId, Pages, Rank, Row, Tokens};
 
 /// P, N, S, off and n of one request.
@@ -239,7 +240,7 @@ fn h02_pages_paired_without_the_relayout_put_every_rank_s_rows_side_by_side() {
 fn h17_a_virtual_row_is_local_only_by_its_number() {
     // Page 5 of 2 ranks and 2 rows begins at virtual row 20, which is local row 10 of rank 0.
     let layout = Layout::striped(2, 2).unwrap();
-    let run = Run { src: Row(8), src_step: 2, dst: Row(10), len: 2 };
+    let run = RowRun { src: Row(8), src_step: 2, dst: Row(10), len: 2 };
     let plan = RunPlan { runs: vec![run] };
     let rows = |rank| pairs(&untranslated::virtual_rows(&plan, layout, Rank(rank)).expand());
     assert_eq!(rows(0), [(8, 20), (10, 22)]);

@@ -1,11 +1,8 @@
 //! The checked revision: three refusals, tested in order (`sglang` 0.5.17 to 0.5.19).
 
+use super::check_alignment;
+use crate::planner::{PlanInput, Planner, Refusal, Share};
 use crate::units::Pages;
-
-use super::input::PlanInput;
-use super::refusal::Refusal;
-use super::share::Share;
-use super::{Planner, check_alignment};
 
 /// Refuses a misaligned prefix, a token count that the source does not hold, and a shortage of
 /// destination pages for the rank's own share. Knows no draft rows.

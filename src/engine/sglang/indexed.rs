@@ -1,11 +1,8 @@
 //! The indexed revision: one refusal, then whatever the list indices do (`sglang` 0.5.20 to 0.5.23).
 
+use super::check_alignment;
+use crate::planner::{IndexedList, PlanInput, Planner, Refusal, Share};
 use crate::units::Pages;
-
-use super::input::PlanInput;
-use super::refusal::{IndexedList, Refusal};
-use super::share::Share;
-use super::{Planner, check_alignment};
 
 /// Refuses a misaligned prefix. A list that is too short is a bare index error, a negative token
 /// count an empty plan. Lays out the draft rows on every rank, so a rank whose own share is content

@@ -4,11 +4,12 @@ use proptest::prelude::*;
 
 use super::*;
 use crate::layout::Layout;
+use crate::planner::*;
 use crate::units::{PageId, Pages, Rank, Row, Tokens};
 
 /// A request as plain numbers.
 #[derive(Clone, Debug)]
-pub(super) struct Case {
+pub(crate) struct Case {
     page: i64,
     ranks: i64,
     rank: i64,
@@ -24,7 +25,7 @@ type Pairs = (Vec<i64>, Vec<i64>);
 type Answer = Result<(Pairs, Option<Pairs>), (String, String)>;
 
 impl Case {
-    pub(super) fn raw(&self) -> RawInput {
+    pub(crate) fn raw(&self) -> RawInput {
         RawInput {
             page_size: self.page,
             dcp_size: self.ranks,
@@ -184,7 +185,7 @@ prop_compose! {
 
 prop_compose! {
     /// Mostly requests that nearly fit: the destination list is off by at most two pages.
-    pub(super) fn cases()(case in pieces(), spare in -2i64..3)(
+    pub(crate) fn cases()(case in pieces(), spare in -2i64..3)(
         dst in pages({
             let end = case.offset * case.page + case.count();
             usize::try_from((end + case.virtual_page() - 1) / case.virtual_page() + spare).unwrap_or(0)

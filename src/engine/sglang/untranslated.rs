@@ -1,9 +1,8 @@
 //! Layouts without the planner's translation, as engines were reported to have used them. With one
 //! rank they are right, with more they are not.
 
-use super::input::PlanInput;
-use super::plan::{Run, RunPlan};
 use crate::layout::Layout;
+use crate::planner::{PlanInput, RowRun, RunPlan};
 use crate::units::{Rank, Tokens};
 
 /// Source pages paired with destination pages as they stand in their lists, the same for every rank.
@@ -18,7 +17,7 @@ pub fn page_by_page(input: &PlanInput<'_>) -> RunPlan {
         left -= rows;
         if rows > Tokens(0) {
             let (src, dst) = (src.row(page, 0), dst.row(page, 0));
-            plan.push(Run { src, src_step: 1, dst, len: rows.0 });
+            plan.push(RowRun { src, src_step: 1, dst, len: rows.0 });
         }
     }
     plan
@@ -31,7 +30,7 @@ pub fn virtual_rows(plan: &RunPlan, layout: Layout, rank: Rank) -> RunPlan {
         for (src, local) in (0..run.len).map(|at| run.at(at)) {
             let (page, offset) = local.split(layout.page());
             let dst = page.row(layout.virtual_page(), offset * layout.ranks() + rank.0);
-            untranslated.push(Run { src, src_step: run.src_step, dst, len: 1 });
+            untranslated.push(RowRun { src, src_step: run.src_step, dst, len: 1 });
         }
     }
     untranslated

@@ -1,0 +1,4 @@
+//! The engines: what is one serving engine's own, a folder each.
+
+pub mod connection;
+pub mod sglang;
