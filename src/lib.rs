@@ -20,6 +20,7 @@
 //! - [`oracle`]: fed with what happened, it judges; it shares no code with what it judges.
 //! - [`world`]: the simulated system and the one loop. Its page has the life of a request.
 //! - [`witness`]: what somebody who looks on keeps of a run.
+//! - [`reference`]: plain models of pool, caches, handoff and planner, which these are checked against.
 //! - [`minimize`], [`claims`]: smaller scenarios with the same finding, and what fuzz targets claim.
 //! - [`conform`]: recorded answers of a real engine against pool, cache and planner.
 //! - [`sweep`], [`report`]: grids of runs into a ledger, and the charts drawn from it alone.
@@ -64,6 +65,8 @@ pub mod picture;
 pub mod planner;
 pub mod pool;
 pub mod prompt;
+#[cfg(any(test, feature = "arbitrary"))]
+pub mod reference;
 #[cfg(feature = "report")]
 pub mod report;
 pub mod rng;

@@ -33,6 +33,7 @@ const ROOMS: &[&str] = &[
     "oracle",
     "world",
     "witness",
+    "reference",
     "minimize",
     "conform",
     "sweep",

@@ -1,12 +1,9 @@
-use std::collections::BTreeMap;
-
 use proptest::prelude::*;
 
 use super::order::{BestFit, Buddy, ByPlace, Lowest, Queue, Random, Sorted, Stack};
 use super::*;
+use crate::reference::allocator::{Case, Operation, Rule, check};
 use crate::rng::Stream;
-
-mod machine;
 
 /// The orders.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -42,119 +39,17 @@ impl Kind {
             Kind::Random => Box::new(Random::new(Stream::new(7, "order"))),
         }
     }
-}
 
-/// The free pages of an ascending list as maximal runs: length and first page.
-fn runs(list: &[u32]) -> Vec<(usize, u32)> {
-    let mut runs: Vec<(usize, u32)> = Vec::new();
-    for &page in list {
-        match runs.last_mut() {
-            Some((length, start)) if *start + *length as u32 == page => *length += 1,
-            _ => runs.push((1, page)),
+    fn rule(self) -> Rule {
+        match self {
+            Kind::Stack => Rule::Stack,
+            Kind::Sorted => Rule::Sorted,
+            Kind::Queue => Rule::Queue,
+            Kind::Lowest => Rule::Lowest,
+            Kind::BestFit => Rule::BestFit,
+            Kind::Buddy => Rule::Buddy,
+            Kind::Random => Rule::Unsettled,
         }
-    }
-    runs
-}
-
-/// The free pages of an ascending list as the largest aligned blocks of a power of two that are all
-/// free; page 1 is aligned to everything.
-fn blocks(list: &[u32]) -> Vec<(usize, u32)> {
-    let mut rest = list.to_vec();
-    let mut blocks = Vec::new();
-    for size in [32_u32, 16, 8, 4, 2, 1] {
-        for start in (1..=32).step_by(size as usize) {
-            let block = start..start + size;
-            if block.clone().all(|page| rest.contains(&page)) {
-                rest.retain(|page| !block.contains(page));
-                blocks.push((size as usize, start));
-            }
-        }
-    }
-    assert!(rest.is_empty());
-    blocks
-}
-
-/// Takes from the smallest piece that holds all, else from the largest, the lowest of equals.
-fn take_pieces(
-    list: &mut Vec<u32>,
-    needed: usize,
-    pieces: fn(&[u32]) -> Vec<(usize, u32)>,
-) -> Vec<u32> {
-    list.sort();
-    let mut taken = Vec::new();
-    while taken.len() < needed {
-        let rest = needed - taken.len();
-        let (fits, short): (Vec<_>, Vec<_>) =
-            pieces(list).into_iter().partition(|&(length, _)| length >= rest);
-        let largest = short.iter().max_by_key(|&&(length, start)| (length, u32::MAX - start));
-        let &(length, start) = fits.iter().min().or(largest).unwrap();
-        let used = start..start + length.min(rest) as u32;
-        list.retain(|page| !used.contains(page));
-        taken.extend(used);
-    }
-    taken
-}
-
-/// The rule of the vectors' README on two plain lists, front first; and of the orders by place on
-/// the first list alone.
-#[derive(Clone, Debug)]
-struct Model {
-    kind: Kind,
-    page: u32,
-    list: Vec<u32>,
-    staged: Vec<u32>,
-}
-
-impl Model {
-    fn take(&mut self, needed: usize, estimate: usize) -> Option<Vec<u32>> {
-        if self.list.len() < estimate {
-            self.list.append(&mut self.staged);
-            if matches!(self.kind, Kind::Sorted) {
-                self.list.sort();
-            }
-        }
-        (needed <= self.list.len()).then(|| match self.kind {
-            Kind::BestFit => take_pieces(&mut self.list, needed, runs),
-            Kind::Buddy => take_pieces(&mut self.list, needed, blocks),
-            Kind::Stack | Kind::Sorted | Kind::Queue | Kind::Lowest | Kind::Random => {
-                self.list.drain(..needed).collect()
-            }
-        })
-    }
-
-    fn free(&mut self, pages: &[u32]) {
-        match self.kind {
-            Kind::Stack => {
-                let mut front = pages.to_vec();
-                front.sort();
-                front.append(&mut self.list);
-                self.list = front;
-            }
-            Kind::Sorted => self.staged.extend(pages),
-            Kind::Queue | Kind::Random => self.list.extend(pages),
-            Kind::Lowest | Kind::BestFit | Kind::Buddy => {
-                self.list.extend(pages);
-                self.list.sort();
-            }
-        }
-    }
-
-    /// Pages that growing token by token opens: one for each token at offset 0 of a page.
-    fn opened(&self, from: u32, to: u32) -> usize {
-        (from..to).filter(|token| token % self.page == 0).count()
-    }
-
-    fn extend(&mut self, batch: &[(u32, u32)]) -> Option<Vec<Vec<u32>>> {
-        let opened: Vec<usize> =
-            batch.iter().map(|&(prefix, length)| self.opened(prefix, length)).collect();
-        let needed = opened.iter().sum();
-        let tokens: u32 = batch.iter().map(|(prefix, length)| length - prefix).sum();
-        let estimate = match self.page {
-            1 => needed,
-            page => (tokens / page) as usize + batch.len() + 1,
-        };
-        let mut taken = self.take(needed, estimate)?;
-        Some(opened.iter().map(|&count| taken.drain(..count).collect()).collect())
     }
 }
 
@@ -166,50 +61,29 @@ fn raw(pages: &[PageId]) -> Vec<u32> {
     pages.iter().map(|page| page.0).collect()
 }
 
+fn operation() -> impl Strategy<Value = Operation> {
+    let batch = proptest::collection::vec((0usize..8, 0u32..14), 1..4);
+    prop_oneof![
+        4 => batch.prop_map(Operation::Extend),
+        4 => (0usize..8).prop_map(Operation::Decode),
+        4 => (0u32..6).prop_map(Operation::Alloc),
+        6 => (0usize..8, any::<bool>())
+            .prop_map(|(holder, backwards)| Operation::Free { holder, backwards, keeps: false }),
+        // Some give their pages back and keep them, so that these will be given back twice.
+        1 => (0usize..8, any::<bool>())
+            .prop_map(|(holder, backwards)| Operation::Free { holder, backwards, keeps: true }),
+    ]
+}
+
 proptest! {
     #[test]
-    fn every_order_hands_out_what_it_holds_as_often_as_it_was_given(
+    fn a_pool_answers_every_call_as_plain_lists_do(
         kind in kind(),
+        page in 1u32..6,
         pages in 1u32..24,
-        steps in proptest::collection::vec((0u32..6, 0usize..30, any::<bool>()), 0..40),
+        operations in proptest::collection::vec(operation(), 0..40),
     ) {
-        let mut pool = pool(4, pages, kind.order());
-        let mut free: Vec<u32> = (1..=pages).collect();
-        let mut held: Vec<u32> = Vec::new();
-        for (wanted, first, again) in steps {
-            match pool.alloc(Pages(wanted)) {
-                Ok(taken) => {
-                    prop_assert_eq!(taken.len(), wanted as usize);
-                    for page in raw(&taken) {
-                        let place = free.iter().position(|&free| free == page);
-                        prop_assert!(place.is_some(), "{page} was not free");
-                        free.swap_remove(place.unwrap());
-                        held.push(page);
-                    }
-                }
-                Err(short) => {
-                    prop_assert!(short.needed > short.ready);
-                    prop_assert_eq!(short.ready.index(), free.len());
-                }
-            }
-            // Some holders give a page back and keep it, so that it will be given back twice.
-            let from = first.min(held.len());
-            let back = held[from..].to_vec();
-            if !again {
-                held.truncate(from);
-            }
-            pool.free(&back.iter().copied().map(PageId).collect::<Vec<_>>());
-            free.extend(back);
-            prop_assert_eq!(pool.available().index(), free.len());
-            let mut listed = raw(&pool.free_pages().collect::<Vec<_>>());
-            listed.sort();
-            free.sort();
-            prop_assert_eq!(&listed, &free);
-        }
-        let rest = pool.alloc(pool.available()).unwrap();
-        let mut rest = raw(&rest);
-        rest.sort();
-        prop_assert_eq!(rest, free);
+        check(&Case { page, pages, rule: kind.rule(), operations }, kind.order());
     }
 }
 

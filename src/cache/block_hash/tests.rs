@@ -1,19 +1,13 @@
-use std::collections::BTreeSet;
-
 use proptest::prelude::*;
 
 use super::*;
-use crate::cache::tests::assert_cleared;
+use crate::cache::tests::{assert_cleared, operations};
 use crate::prompt::{Chains, ContentId, Run};
+use crate::reference::prefix_cache::{Case, Dropping, Naming, check};
 use crate::units::{PageSize, Tokens};
 
-mod machine;
-
-/// A prompt of one-token pages: the content that each of its pages names. A page goes on where the one
+/// The keys of a prompt of one-token pages, each of which names a content. A page goes on where the one
 /// before it named the same content, so that keys repeat within a prompt.
-type Prompt = Vec<u64>;
-
-/// The keys of a prompt.
 fn keys(chains: &mut Chains, prompt: &[u64]) -> Vec<PageKey> {
     let runs = (0..).zip(prompt).map(|(at, &content)| Run {
         content: ContentId(content),
@@ -49,55 +43,6 @@ fn assert_whole(cache: &BlockHashCache) {
     }
     assert_eq!(cache.queue, queue);
     assert_eq!(cache.table.len() + cache.vacant.len() + 1, cache.blocks.len());
-}
-
-/// A cache as a plain table from prefixes to pages, with the locked prompts and the queue.
-#[derive(Clone, Debug, Default)]
-struct Model {
-    pages: BTreeMap<Prompt, PageId>,
-    locked: Vec<Prompt>,
-    /// The front goes first.
-    queue: Vec<Prompt>,
-}
-
-impl Model {
-    fn lookup(&self, prompt: &[u64]) -> Vec<PageId> {
-        (1..=prompt.len()).map_while(|end| self.pages.get(&prompt[..end]).copied()).collect()
-    }
-
-    fn protects(&self, prefix: &[u64]) -> bool {
-        self.locked.iter().any(|locked| locked.starts_with(prefix))
-    }
-
-    fn lock(&mut self, prompt: &[u64]) {
-        self.queue.retain(|queued| !prompt.starts_with(queued));
-        self.locked.push(prompt.to_vec());
-    }
-
-    fn unlock(&mut self, index: usize) {
-        let prompt = self.locked.remove(index);
-        for end in (1..=prompt.len()).rev() {
-            if !self.protects(&prompt[..end]) {
-                self.queue.push(prompt[..end].to_vec());
-            }
-        }
-    }
-
-    fn insert(&mut self, prompt: &[u64], pages: &[PageId]) -> Vec<bool> {
-        let is_new = |end: &usize| !self.pages.contains_key(&prompt[..*end]);
-        let new: Vec<usize> = (1..=prompt.len()).filter(is_new).collect();
-        for &end in &new {
-            self.pages.insert(prompt[..end].to_vec(), pages[end - 1]);
-        }
-        self.queue.extend(new.iter().rev().map(|&end| prompt[..end].to_vec()));
-        (1..=prompt.len()).map(|end| new.contains(&end)).collect()
-    }
-
-    fn evict(&mut self, wanted: usize) -> Vec<Vec<PageId>> {
-        let going: Vec<Prompt> = self.queue.drain(..wanted.min(self.queue.len())).collect();
-        let gone = going.iter().map(|prefix| self.pages.remove(prefix));
-        gone.map(|page| vec![page.expect("what queues is cached")]).collect()
-    }
 }
 
 #[test]
@@ -179,4 +124,15 @@ fn equal_keys_at_different_ordinals_are_different_pages() {
     assert_eq!(keys[0], keys[2]);
     assert_eq!(cache.insert(&keys, &pages(&[7, 8, 9]), 0), [true; 3]);
     assert_eq!(cache.lookup(&keys).pages, pages(&[7, 8, 9]));
+}
+
+proptest! {
+    #[test]
+    fn a_cache_answers_every_call_as_a_table_and_a_queue_do(
+        page in 1u32..4,
+        operations in operations(),
+    ) {
+        let case = Case { dropping: Dropping::InTurn, naming: Naming::Chained, page, operations };
+        check(&case, BlockHashCache::default(), assert_whole);
+    }
 }

@@ -2,9 +2,8 @@ use proptest::prelude::*;
 
 use super::*;
 use crate::cache::eviction::Eviction;
-use crate::cache::tests::assert_cleared;
-
-mod machine;
+use crate::cache::tests::{assert_cleared, operations};
+use crate::reference::prefix_cache::{Case, Dropping, Naming, check};
 
 /// Everything that the tree keeps twice, computed again from the nodes alone.
 fn assert_whole(cache: &RadixCache) {
@@ -38,53 +37,6 @@ fn assert_whole(cache: &RadixCache) {
     assert_eq!(reached + cache.vacant.len(), cache.nodes.len());
     assert_eq!(cache.leaves, leaves);
     assert_eq!((cache.evictable, cache.protected), (evictable, protected));
-}
-
-/// A cache as a plain table from prefixes to pages, with the prefixes that are locked.
-#[derive(Default)]
-struct Model {
-    pages: BTreeMap<Vec<PageKey>, PageId>,
-    locked: Vec<Vec<PageKey>>,
-}
-
-impl Model {
-    fn longest(&self, keys: &[PageKey]) -> usize {
-        (0..=keys.len())
-            .rev()
-            .find(|&length| length == 0 || self.pages.contains_key(&keys[..length]))
-            .expect("the empty prefix is always there")
-    }
-
-    fn lookup(&self, keys: &[PageKey]) -> Vec<PageId> {
-        (1..=self.longest(keys)).map(|length| self.pages[&keys[..length]]).collect()
-    }
-
-    fn protects(&self, prefix: &[PageKey]) -> bool {
-        self.locked.iter().any(|locked| locked.starts_with(prefix))
-    }
-
-    fn protected(&self) -> Pages {
-        let count = self.pages.keys().filter(|key| self.protects(key)).count();
-        Pages(u32::try_from(count).unwrap())
-    }
-
-    /// Drops a leaf that the cache chose, after checking that it was free to go.
-    fn drop_leaf(&mut self, leaf: &[PageId]) {
-        for page in leaf.iter().rev() {
-            let (prefix, _) = self
-                .pages
-                .iter()
-                .find(|(_, held)| *held == page)
-                .expect("only cached pages are dropped");
-            let prefix = prefix.clone();
-            assert!(!self.protects(&prefix), "{prefix:?} is locked");
-            self.pages.remove(&prefix);
-            assert!(
-                !self.pages.keys().any(|key| key.starts_with(&prefix)),
-                "{prefix:?} is no leaf"
-            );
-        }
-    }
 }
 
 fn keys(keys: &[u32]) -> Vec<PageKey> {
@@ -153,4 +105,17 @@ fn a_parent_becomes_a_leaf_when_its_last_child_goes() {
     let freed = cache.evict(Pages(3));
     assert_eq!(freed, [pages(&[9]), pages(&[4]), pages(&[7, 8])]);
     assert_eq!(cache.pages().count(), 0);
+}
+
+proptest! {
+    #[test]
+    fn a_tree_answers_every_call_as_a_table_of_prefixes_does(
+        policy in proptest::sample::select(&Eviction::ALL[..]),
+        naming in proptest::sample::select(vec![Naming::Alone, Naming::Chained]),
+        page in 1u32..4,
+        operations in operations(),
+    ) {
+        let case = Case { dropping: Dropping::Leaves, naming, page, operations };
+        check(&case, RadixCache::new(Box::new(policy)), assert_whole);
+    }
 }

@@ -1,8 +1,7 @@
 use proptest::prelude::*;
 
 use super::*;
-
-mod machine;
+use crate::reference::handoff::{Case, check};
 
 fn part(piece: u32, rank: u32, last: bool) -> Part {
     Part { piece, rank: Rank(rank), last }
@@ -162,61 +161,54 @@ fn destination_pages_come_back_when_the_release_says() {
     assert_eq!(timeout.step(landed), [Action::ReleaseSource, Action::End]);
 }
 
-/// Signals in any order, some twice: what sound completion and release must keep.
-fn signals() -> impl Strategy<Value = Vec<Signal>> {
-    let part = (0u32..2, 0u32..2).prop_map(|(piece, rank)| part(piece, rank, piece == 1));
-    let signal = prop_oneof![
-        2 => Just(Signal::Reserved),
-        2 => Just(Signal::ComputeStarted),
-        2 => Just(Signal::ComputeEnded),
-        6 => part.clone().prop_map(Signal::PartQueued),
-        8 => part.prop_map(Signal::PartLanded),
-        1 => Just(Signal::Refused),
-        1 => Just(Signal::Aborted),
-        1 => Just(Signal::TimedOut),
-    ];
-    proptest::collection::vec(signal, 0..40)
+/// Rules that are sound in every second case.
+fn rules() -> impl Strategy<Value = Rules> {
+    let any = (
+        proptest::sample::select(TransferCompletion::ALL),
+        proptest::sample::select(ReleaseOnAbort::ALL),
+        proptest::sample::select(SourceRelease::ALL),
+        proptest::sample::select(DoubledMessage::ALL),
+    );
+    let any = any.prop_map(|(completion, release, source_release, doubled)| Rules {
+        completion,
+        release,
+        source_release,
+        doubled,
+    });
+    prop_oneof![Just(Rules::default()), any]
+}
+
+/// Signals in any order, some twice, to a transfer that decode mostly reserves for at first.
+fn cases() -> impl Strategy<Value = Case> {
+    let case = |(ranks, pieces, rules)| {
+        let part =
+            (0..pieces, 0..ranks).prop_map(move |(piece, rank)| Case::part(pieces, piece, rank));
+        let signal = prop_oneof![
+            1 => Just(Signal::Reserved),
+            2 => Just(Signal::ComputeStarted),
+            3 => Just(Signal::ComputeEnded),
+            6 => part.clone().prop_map(Signal::PartQueued),
+            9 => part.clone().prop_map(Signal::PartLanded),
+            1 => part.prop_map(Signal::PartLost),
+            1 => Just(Signal::GaveWay),
+            1 => Just(Signal::Refused),
+            1 => Just(Signal::Aborted),
+            1 => Just(Signal::TimedOut),
+        ];
+        let begins = prop_oneof![7 => Just(Some(Signal::Reserved)), 1 => Just(None)];
+        (begins, proptest::collection::vec(signal, 0..60)).prop_map(move |(first, rest)| Case {
+            ranks,
+            pieces,
+            rules,
+            signals: first.into_iter().chain(rest).collect(),
+        })
+    };
+    (1u32..4, 1u32..4, rules()).prop_flat_map(case)
 }
 
 proptest! {
     #[test]
-    fn sound_handoffs_activate_once_complete_and_release_once_drained(signals in signals()) {
-        let mut machine = handoff();
-        let mut done = Vec::new();
-        let (mut landed, mut on_the_way) = (BTreeSet::new(), BTreeSet::new());
-        for signal in signals {
-            let live = !matches!(machine.stage(), Stage::Waiting | Stage::Ended);
-            match signal {
-                Signal::PartQueued(part) if live && !landed.contains(&(part.piece, part.rank)) => {
-                    on_the_way.insert((part.piece, part.rank));
-                }
-                Signal::PartLanded(part) if live => {
-                    landed.insert((part.piece, part.rank));
-                    on_the_way.remove(&(part.piece, part.rank));
-                }
-                _ => {}
-            }
-            for action in machine.step(signal) {
-                prop_assert!(!done.contains(&action), "{:?} twice", action);
-                match action {
-                    Action::Activate => prop_assert_eq!(landed.len(), 4),
-                    Action::ReleaseSource | Action::ReleaseDestination => {
-                        prop_assert!(on_the_way.is_empty());
-                    }
-                    Action::End => prop_assert!(!done.contains(&Action::Activate)),
-                }
-                done.push(action);
-            }
-        }
-    }
-
-    #[test]
-    fn a_signal_told_twice_in_a_row_is_told_once(signals in signals()) {
-        let (mut once, mut twice) = (handoff(), handoff());
-        for signal in signals {
-            prop_assert_eq!(once.step(signal), twice.step(signal));
-            prop_assert_eq!(twice.step(signal), vec![]);
-            prop_assert_eq!(&once, &twice);
-        }
+    fn a_handoff_answers_every_signal_as_defined(case in cases()) {
+        check(&case);
     }
 }
