@@ -103,7 +103,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::engine::sglang::laws::cases;
+    use crate::engine::sglang::laws::{cases, raw};
     use crate::engine::sglang::{Checked, Indexed};
     use crate::planner::{PlanInput, Planner, RawInput};
 
@@ -155,7 +155,7 @@ mod tests {
 
         #[test]
         fn runs_rows_and_list_give_the_same_count(case in cases()) {
-            let input = PlanInput::try_from(&case.raw()).unwrap();
+            let input = PlanInput::try_from(&raw(&case)).unwrap();
             let mut plans = Vec::new();
             if let Ok(long) = Checked.plan(&input) {
                 plans.push((long.target, Checked.plan_runs(&input).unwrap()));

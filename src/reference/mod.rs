@@ -7,4 +7,5 @@
 
 pub mod allocator;
 pub mod handoff;
+pub mod planner;
 pub mod prefix_cache;
