@@ -5,22 +5,29 @@
 use std::collections::BTreeSet;
 use std::path::Path;
 
+use maud::{Markup, html};
+
+/// How a list of files begins and ends in a page, one of an earlier version included.
 const BEFORE: &str = "<p class=\"files\">";
+const AFTER: &str = "</p>";
 const EXTENSIONS: [&str; 3] = ["svg", "png", "csv"];
 
-/// The line of a page that names files: one for each of these extensions.
-pub(crate) fn link(name: &str, extensions: &[&str]) -> String {
-    let links: Vec<String> = extensions
-        .iter()
-        .map(|extension| format!("<a href=\"{name}.{extension}\">{}</a>", extension.to_uppercase()))
-        .collect();
-    format!("{BEFORE}{}</p>\n", links.join(" "))
+/// The list of files in a page: one for each of these extensions.
+pub(crate) fn link(name: &str, extensions: &[&str]) -> Markup {
+    html! {
+        p.files {
+            @for (number, extension) in extensions.iter().enumerate() {
+                @if number > 0 { " " }
+                a href={ (name) "." (extension) } { (extension.to_uppercase()) }
+            }
+        }
+    }
 }
 
 /// The files that a page names so.
 pub(crate) fn files(html: &str) -> BTreeSet<String> {
-    let lines = html.lines().filter_map(|line| line.strip_prefix(BEFORE));
-    let targets = lines.flat_map(|line| line.split("<a href=\"").skip(1));
+    let lists = html.split(BEFORE).skip(1).filter_map(|rest| rest.split_once(AFTER));
+    let targets = lists.flat_map(|(list, _)| list.split("<a href=\"").skip(1));
     let names = targets.filter_map(|target| Some(target.split_once('"')?.0));
     names.filter(|name| is_own(name)).map(str::to_owned).collect()
 }
@@ -52,9 +59,9 @@ mod tests {
     fn a_page_names_its_files_and_nothing_else() {
         let html = format!(
             "<h1>a</h1>\n{}<a href=\"mine.svg\">x</a>\n{}{}",
-            link("a-b", &["svg", "csv"]),
-            link("../c", &["png"]),
-            link("notes", &["txt"])
+            link("a-b", &["svg", "csv"]).into_string(),
+            link("../c", &["png"]).into_string(),
+            link("notes", &["txt"]).into_string()
         );
         assert_eq!(files(&html).into_iter().collect::<Vec<_>>(), ["a-b.csv", "a-b.svg"]);
     }

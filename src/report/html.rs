@@ -1,26 +1,12 @@
-//! The frame of a page: escaped texts, anchors, and the document around its content.
+//! The frame of a page: texts, anchors, and the document around its content.
+
+use maud::{DOCTYPE, Markup, PreEscaped, html};
 
 use super::chart;
 
-/// Texts go into the page through this only, so that nothing of a plan can be markup.
-pub(crate) fn escape(text: &str) -> String {
-    let mut escaped = String::with_capacity(text.len());
-    for letter in text.chars() {
-        match letter {
-            '&' => escaped.push_str("&amp;"),
-            '<' => escaped.push_str("&lt;"),
-            '>' => escaped.push_str("&gt;"),
-            '"' => escaped.push_str("&quot;"),
-            '\'' => escaped.push_str("&#39;"),
-            other => escaped.push(other),
-        }
-    }
-    escaped
-}
-
 /// A text whose per cent signs stay with their numbers.
 pub(crate) fn prose(text: &str) -> String {
-    escape(text).replace(" %", "\u{a0}%")
+    text.replace(" %", "\u{a0}%")
 }
 
 /// A name as a file name and an anchor: small letters, digits and hyphens, on any file system.
@@ -50,17 +36,23 @@ pub(crate) fn sentence(text: &str) -> String {
 }
 
 /// The page around its content. The charts' ink and paper are exchanged in the dark.
-pub(crate) fn document(title: &str, body: &str) -> String {
+pub(crate) fn document(title: &str, body: &Markup) -> String {
     let style = chart::THEME
         .iter()
         .fold(STYLE.to_owned(), |style, &(name, color)| style.replace(name, &chart::hex(color)));
-    format!(
-        "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\
-         <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n\
-         <title>{}</title>\n<style>\n{style}</style>\n</head>\n<body>\n<main>\n{body}</main>\n\
-         </body>\n</html>\n",
-        escape(title)
-    )
+    let page = html! {
+        (DOCTYPE)
+        html lang="en" {
+            head {
+                meta charset="utf-8";
+                meta name="viewport" content="width=device-width, initial-scale=1";
+                title { (title) }
+                style { (PreEscaped(style)) }
+            }
+            body { main { (body) } }
+        }
+    };
+    page.into_string()
 }
 
 const STYLE: &str = include_str!("html.css");
@@ -70,8 +62,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn nothing_of_a_plan_can_be_markup() {
-        assert_eq!(escape("<b a=\"'\">&"), "&lt;b a=&quot;&#39;&quot;&gt;&amp;");
+    fn a_title_can_be_no_markup() {
+        let page = document("</title><b a=\"&\">", &html! {});
+        assert!(
+            page.contains("<title>&lt;/title&gt;&lt;b a=&quot;&amp;&quot;&gt;</title>"),
+            "{page}"
+        );
     }
 
     #[test]
@@ -82,7 +78,7 @@ mod tests {
 
     #[test]
     fn every_colour_of_the_theme_is_in_the_style() {
-        let html = document("a", "b");
+        let html = document("a", &html! { "b" });
         for (name, color) in chart::THEME {
             assert!(STYLE.contains(&format!("\"{name}\"")), "{name}");
             assert!(html.contains(&format!("[fill=\"{}\"]", chart::hex(color))), "{name}");

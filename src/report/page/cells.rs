@@ -1,12 +1,13 @@
 //! Tables: the cells that fail, worst first, and the numbers of a chart; each row with the command that
 //! repeats one of its runs.
 
+use maud::{Markup, html};
+
 use super::rows::{Column, Field, Rows};
 use super::{Part, ReportError, percent, ties};
 use crate::finding::Named;
 use crate::report::command::command;
 use crate::report::csv::{self, Csv};
-use crate::report::html::escape;
 use crate::report::number;
 use crate::report::table::{Class, Example, Group, Level, Pivot, RUNS_FEW, State};
 use crate::report::value::Value;
@@ -19,10 +20,10 @@ const WORST_FOLDED: usize = 500;
 
 impl Part<'_> {
     /// The cells that fail, the worst first, with a command for each.
-    pub(super) fn worst(&mut self) -> Result<(), ReportError> {
+    pub(super) fn worst(&self) -> Result<Markup, ReportError> {
         let worst = self.table.worst();
         if worst.is_empty() {
-            return Ok(());
+            return Ok(html! {});
         }
         let tie = match ties(&worst) {
             0 | 1 => String::new(),
@@ -34,30 +35,28 @@ impl Part<'_> {
         };
         let (first, rest) = worst.split_at(worst.len().min(WORST_SHOWN));
         let (folded, left) = rest.split_at(rest.len().min(WORST_FOLDED));
-        let mut html = format!(
-            "<h2 id=\"{}cells\">Configurations that fail most often</h2>\n<p>By frequency, then by \
-             the lower end of its interval, then by the number of codes.{} * marks fewer than \
-             {RUNS_FEW} runs.</p>\n{}",
-            self.prefix,
-            escape(&tie),
-            self.worst_table(first)
-        );
-        if !folded.is_empty() {
-            html += &format!(
-                "<details><summary>The next {} that fail</summary>\n{}</details>\n",
-                number::count(folded.len() as u64),
-                self.worst_table(folded)
-            );
-        }
-        if !left.is_empty() {
-            let left = number::count(left.len() as u64);
-            html += &format!("<p>{left} more that fail are in the file.</p>\n");
-        }
-        self.push(&html);
-        self.file("cells", &self.worst_csv(&worst))
+        let file = self.file("cells", &self.worst_csv(&worst))?;
+        Ok(html! {
+            h2 id={ (self.prefix) "cells" } { "Configurations that fail most often" }
+            p {
+                "By frequency, then by the lower end of its interval, then by the number of codes."
+                (tie) " * marks fewer than " (RUNS_FEW) " runs."
+            }
+            (self.worst_table(first))
+            @if !folded.is_empty() {
+                details {
+                    summary { "The next " (number::count(folded.len() as u64)) " that fail" }
+                    (self.worst_table(folded))
+                }
+            }
+            @if !left.is_empty() {
+                p { (number::count(left.len() as u64)) " more that fail are in the file." }
+            }
+            (file)
+        })
     }
 
-    fn worst_table(&self, cells: &[(CellId, Group)]) -> String {
+    fn worst_table(&self, cells: &[(CellId, Group)]) -> Markup {
         let plan = self.table.plan;
         let axes = plan.axes.iter().map(|axis| Column::name(&axis.name));
         let columns = axes.chain([Column::text("codes: runs")]).chain(counts(None));
@@ -65,12 +64,9 @@ impl Part<'_> {
         for (cell, group) in cells {
             let points = plan.points(*cell).into_iter().map(|point| Field::text(&point.name));
             let mut fields: Vec<Field> = points.collect();
-            fields.push(Field::html(format!(
-                "<span class=\"codes\">{}</span>",
-                escape(&self.found(*cell))
-            )));
+            fields.push(Field::html(html! { span.codes { (self.found(*cell)) } }));
             fields.extend(self.group_fields(Class::Defect, group));
-            rows.add(fields, self.run(Class::Defect, group).as_deref());
+            rows.add(fields, self.run(Class::Defect, group));
         }
         rows.html()
     }
@@ -102,12 +98,12 @@ impl Part<'_> {
 
     /// The numbers of a chart, folded, with a command for each of its cells.
     pub(super) fn pivot_table(
-        &mut self,
+        &self,
         class: Class,
         levels: &[(Option<Level>, Pivot)],
         rows: Option<usize>,
         columns: Option<usize>,
-    ) {
+    ) -> Markup {
         let level_axis = levels[0].0.map(|level| level.axis);
         let axes = [level_axis, rows, columns].into_iter().flatten();
         let names = axes.map(|axis| Column::name(self.axis(Some(axis))));
@@ -123,19 +119,15 @@ impl Part<'_> {
                     let names = [level.as_ref(), rows.map(|_| row), columns.map(|_| column)];
                     let names = names.into_iter().flatten().map(|name| Field::text(name));
                     let fields = names.chain(self.group_fields(class, group)).collect();
-                    table.add(fields, self.run(class, group).as_deref());
+                    table.add(fields, self.run(class, group));
                 }
             }
         }
-        let table = table.html();
-        self.push(&format!(
-            "<details><summary>Numbers and commands</summary>\n{table}</details>\n"
-        ));
+        html! { details { summary { "Numbers and commands" } (table.html()) } }
     }
 
     /// What [`counts`] heads.
     fn group_fields(&self, class: Class, group: &Group) -> Vec<Field> {
-        let few = if group.runs.chances < RUNS_FEW { " <b title=\"few runs\">*</b>" } else { "" };
         let mut fields = match (group.runs.interval(), group.state) {
             (None, State::Impossible) => {
                 let reason = group.first.and_then(|id| self.table.cell(id).impossible.as_deref());
@@ -146,7 +138,10 @@ impl Part<'_> {
             (None, State::Ran) => vec![Field::text("not reached").over(COUNTS)],
             (Some(interval), _) => vec![
                 Field::text(&number::count(group.runs.hits)),
-                Field::html(format!("{}{few}", number::count(group.runs.chances))),
+                Field::html(html! {
+                    (number::count(group.runs.chances))
+                    @if group.runs.chances < RUNS_FEW { " " b title="few runs" { "*" } }
+                }),
                 Field::text(&number::percent(interval.share)),
                 Field::text(&format!(
                     "{} to {}",
@@ -168,14 +163,17 @@ impl Part<'_> {
     }
 
     /// The command that repeats a run of the group.
-    fn run(&self, class: Class, group: &Group) -> Option<String> {
+    fn run(&self, class: Class, group: &Group) -> Option<Markup> {
         let Example { cell, seed, found } = group.example?;
         let what = match (found, class) {
-            (true, _) => "",
-            (false, Class::Defect) => " <i>(clean)</i>",
-            (false, Class::Code(_)) => " <i>(without this code)</i>",
+            (true, _) => None,
+            (false, Class::Defect) => Some("(clean)"),
+            (false, Class::Code(_)) => Some("(without this code)"),
         };
-        Some(format!("<code>{}</code>{what}", escape(&command(self.table.plan, cell, seed))))
+        Some(html! {
+            code { (command(self.table.plan, cell, seed)) }
+            @if let Some(what) = what { " " i { (what) } }
+        })
     }
 }
 

@@ -1,5 +1,7 @@
 //! What each policy costs: descriptors, hits, evictions, retractions, waiting.
 
+use maud::{Markup, html};
+
 use super::{Part, ReportError};
 use crate::report::chart::Head;
 use crate::report::chart::amounts::{Amounts, Group};
@@ -11,28 +13,32 @@ use crate::sweep::cell::CellId;
 
 impl Part<'_> {
     /// A chart of every kind of cost, for every axis of policies.
-    pub(super) fn cost(&mut self) -> Result<(), ReportError> {
-        self.push(&format!(
-            "<section id=\"{}cost\">\n<h2>Costs</h2>\n<p>Sums over the runs that each chart names, with the 95 % interval \
-             of the ratio over runs. Prefill and decode pages differ in size.</p>\n",
-            self.prefix
-        ));
+    pub(super) fn cost(&self) -> Result<Markup, ReportError> {
         let bars = || MEASURES.iter().flat_map(|measure| measure.bars);
         let pairs: Vec<_> = bars().map(|bar| (bar.of, bar.per)).collect();
         let ratios = self.ledger.ratios(&pairs)?;
-        for axis in self.shown.costs.clone() {
-            self.push("<div class=\"charts\">\n");
+        let mut charts = Vec::new();
+        for &axis in &self.shown.costs {
+            let mut pictures = Vec::new();
             let mut first = 0;
             for measure in &MEASURES {
                 let chart = self.amounts(measure, axis, &ratios, first);
                 first += measure.bars.len();
                 let name = format!("cost-{}-{}", slug(self.axis(Some(axis))), measure.name);
-                self.picture(&name, &chart)?;
+                pictures.push(self.picture(&name, &chart)?);
             }
-            self.push("</div>\n");
+            charts.push(pictures);
         }
-        self.push("</section>\n");
-        Ok(())
+        Ok(html! {
+            section id={ (self.prefix) "cost" } {
+                h2 { "Costs" }
+                p {
+                    "Sums over the runs that each chart names, with the 95 % interval of the ratio "
+                    "over runs. Prefill and decode pages differ in size."
+                }
+                @for pictures in charts { (side_by_side(&pictures)) }
+            }
+        })
     }
 
     /// The behaviour that changes nothing, where there is one: what others cost is mixed with what
@@ -99,6 +105,11 @@ impl Part<'_> {
             few: RUNS_FEW,
         }
     }
+}
+
+/// Pictures that stand beside each other where there is room.
+pub(super) fn side_by_side(pictures: &[Markup]) -> Markup {
+    html! { div.charts { @for picture in pictures { (picture) } } }
 }
 
 /// The place of what belongs to a cell.

@@ -1,5 +1,7 @@
 //! Frequencies over a swept size, a line for each behaviour.
 
+use maud::{Markup, html};
+
 use super::shown::sizes_in_order;
 use super::{Part, ReportError, UNIT, value};
 use crate::report::chart::lines::{Line, Lines};
@@ -9,13 +11,13 @@ use crate::report::table::{Class, Pivot, RUNS_FEW};
 
 impl Part<'_> {
     /// A chart for every axis of sizes.
-    pub(super) fn lines(&mut self, class: Class) -> Result<(), ReportError> {
-        for axis in self.shown.sizes.clone() {
+    pub(super) fn lines(&self, class: Class) -> Result<Markup, ReportError> {
+        let mut pictures = Vec::new();
+        for &axis in &self.shown.sizes {
             let name = format!("{}-over-{}", slug(class.name()), slug(self.axis(Some(axis))));
-            let lines = self.lines_over(class, axis);
-            self.picture(&name, &lines)?;
+            pictures.push(self.picture(&name, &self.lines_over(class, axis))?);
         }
-        Ok(())
+        Ok(html! { @for picture in pictures { (picture) } })
     }
 
     fn lines_over(&self, class: Class, axis: usize) -> Lines {

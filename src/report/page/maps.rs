@@ -1,5 +1,7 @@
 //! Frequencies by two axes, and by a third as small multiples.
 
+use maud::{Markup, html};
+
 use super::{Part, ReportError, UNIT, value};
 use crate::report::chart::heat_map::{Grid, HeatMap, Scale};
 use crate::report::chart::multiples::{Multiples, Panel};
@@ -16,7 +18,7 @@ impl Part<'_> {
     /// A panel for each level at which the class was found, all of one scale: added up over levels,
     /// a cell's share would depend on how many of its runs had a chance at each. A class that was not
     /// found at any level has one map of all.
-    pub(super) fn maps(&mut self, class: Class) -> Result<(), ReportError> {
+    pub(super) fn maps(&self, class: Class) -> Result<Markup, ReportError> {
         let (rows, columns) = (self.shown.rows, self.shown.columns);
         let name = format!("{}-heat-map", slug(class.name()));
         let mut levels: Vec<(Option<Level>, Pivot)> = Vec::new();
@@ -37,16 +39,11 @@ impl Part<'_> {
         }
         let max = levels.iter().map(|(_, pivot)| share_max(pivot)).fold(0.0, f64::max);
         let end = scale_end(max);
-        match levels.as_slice() {
-            [(level, pivot)] => {
-                self.picture(&name, &self.heat_map(class, pivot, *level, end))?;
-            }
-            several => {
-                self.picture(&name, &self.multiples(class, several, &absent, end))?;
-            }
-        }
-        self.pivot_table(class, &levels, rows, columns);
-        Ok(())
+        let picture = match levels.as_slice() {
+            [(level, pivot)] => self.picture(&name, &self.heat_map(class, pivot, *level, end))?,
+            several => self.picture(&name, &self.multiples(class, several, &absent, end))?,
+        };
+        Ok(html! { (picture) (self.pivot_table(class, &levels, rows, columns)) })
     }
 
     fn multiples(

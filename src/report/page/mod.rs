@@ -6,8 +6,10 @@
 
 use std::path::{Path, PathBuf};
 
+use maud::{Markup, html};
+
 use super::chart::ChartError;
-use super::html::{document, escape, prose, slugs};
+use super::html::{document, prose, slugs};
 use super::table::{Group, State};
 use super::value::Value;
 use super::{former, number};
@@ -85,30 +87,30 @@ pub fn write(ledgers: &[Ledger], options: &Options, out: &Path) -> Result<Writte
     let fail = |path: &Path, source| ReportError::Write { path: path.to_owned(), source };
     std::fs::create_dir_all(out).map_err(|source| fail(out, source))?;
     let titles: Vec<&str> = ledgers.iter().map(|ledger| ledger.plan.title.as_str()).collect();
-    let mut body = String::new();
     let title = match titles.as_slice() {
         [title] => (*title).to_owned(),
         several => format!("{} sweeps", several.len()),
     };
-    let (mut answers, mut parts, mut news) = (String::new(), String::new(), Vec::new());
+    let (mut answers, mut parts, mut news) = (Vec::new(), Vec::new(), Vec::new());
     for (ledger, slug) in ledgers.iter().zip(slugs(titles.iter().copied())) {
         let prefix = if ledgers.len() == 1 { String::new() } else { format!("{slug}-") };
         let part = Part::of(ledger, options, prefix.clone(), out)?;
         // Ledgers of one plan have the same title.
-        answers += &format!(
-            "<li><a href=\"#{prefix}top\">{}</a> ({}): {}</li>\n",
-            escape(&ledger.plan.title),
-            escape(&ledger.path().display().to_string()),
-            prose(&part.answer())
-        );
+        answers.push(html! {
+            a href={ "#" (prefix) "top" } { (ledger.plan.title) }
+            " (" (ledger.path().display()) "): " (prose(&part.answer()))
+        });
         let (html, told) = part.all(options)?;
-        parts += &html;
+        parts.push(html);
         news.extend(told);
     }
-    if ledgers.len() > 1 {
-        body += &format!("<h1>{}</h1>\n<ol>\n{answers}</ol>\n", escape(&title));
-    }
-    body += &parts;
+    let body: Markup = html! {
+        @if ledgers.len() > 1 {
+            h1 { (title) }
+            ol { @for answer in answers { li { (answer) } } }
+        }
+        @for part in parts { (part) }
+    };
     let path = out.join("index.html");
     let html = document(&title, &body);
     // Without a former page that can be read there is nothing known to be ours.

@@ -1,11 +1,12 @@
 //! What is new against an earlier ledger.
 
+use maud::{Markup, html};
+
 use super::rows::{Column, Field, Rows};
 use super::{Part, ReportError, percent};
 use crate::finding::Named;
 use crate::report::command::command;
 use crate::report::csv::{self, Csv};
-use crate::report::html::escape;
 use crate::report::news::{News, SIGNIFICANT, Seen, Test, compare};
 use crate::report::number;
 use crate::report::table::{RUNS_FEW, Table};
@@ -17,38 +18,36 @@ const CHANGES_SHOWN: usize = 100;
 
 impl Part<'_> {
     /// Cells whose frequency changed beyond chance, codes that appeared, and codes that are gone.
-    /// Answers what is to be said of the comparison in sentences.
-    pub(super) fn news(&mut self, old: &Ledger) -> Result<Vec<String>, ReportError> {
+    /// Answers the section, and what it says of the comparison in sentences.
+    pub(super) fn news(&self, old: &Ledger) -> Result<(Markup, Vec<String>), ReportError> {
         let before = Table { plan: &old.plan, cells: old.summaries()? };
         let news = compare(&self.table, &before);
         let told: Vec<String> = std::iter::once(headline(&news, &old.plan.title))
             .chain(unfinished("This ledger", &self.table))
             .chain(unfinished("The earlier ledger", &before))
             .collect();
-        let mut html = format!(
-            "<section id=\"{}news\">\n<h2>What is new</h2>\n<p>{}</p>\n",
-            self.prefix,
-            escape(&told[0])
-        );
-        for note in &told[1..] {
-            html += &format!("<p class=\"note\">{}</p>\n", escape(note));
-        }
-        html += &format!("<p>{}</p>\n", escape(&method(&news)));
-        if old.plan.sources.base != self.table.plan.sources.base {
-            html += "<p class=\"note\">The base scenarios differ, so a change can be theirs.</p>\n";
-        }
-        html += &self.changes(news.changed());
-        html += &codes("Codes that appeared", &news.appeared);
-        html += &codes("Codes that are gone", &news.gone);
-        self.push(&html);
-        self.file("news", &self.news_csv(&news))?;
-        self.push("</section>\n");
-        Ok(told)
+        let file = self.file("news", &self.news_csv(&news))?;
+        let section = html! {
+            section id={ (self.prefix) "news" } {
+                h2 { "What is new" }
+                p { (told[0]) }
+                @for note in &told[1..] { p.note { (note) } }
+                p { (method(&news)) }
+                @if old.plan.sources.base != self.table.plan.sources.base {
+                    p.note { "The base scenarios differ, so a change can be theirs." }
+                }
+                (self.changes(news.changed()))
+                (codes("Codes that appeared", &news.appeared))
+                (codes("Codes that are gone", &news.gone))
+                (file)
+            }
+        };
+        Ok((section, told))
     }
 
-    fn changes(&self, changed: &[Test]) -> String {
+    fn changes(&self, changed: &[Test]) -> Markup {
         if changed.is_empty() {
-            return String::new();
+            return html! {};
         }
         let plan = self.table.plan;
         let axes = plan.axes.iter().map(|axis| Column::name(&axis.name));
@@ -67,15 +66,14 @@ impl Part<'_> {
                 Field::text(&of(test.new)),
                 Field::text(&probability(test.corrected)),
             ]);
-            let command = format!("<code>{}</code>", escape(&self.repeat(test)));
-            rows.add(fields.collect(), Some(&command));
+            rows.add(fields.collect(), Some(html! { code { (self.repeat(test)) } }));
         }
-        let mut html = format!("<h3>Frequencies that changed</h3>\n{}", rows.html());
-        if changed.len() > CHANGES_SHOWN {
-            let more = number::count((changed.len() - CHANGES_SHOWN) as u64);
-            html += &format!("<p>{more} more are in the file.</p>\n");
+        let more = changed.len().saturating_sub(CHANGES_SHOWN);
+        html! {
+            h3 { "Frequencies that changed" }
+            (rows.html())
+            @if more > 0 { p { (number::count(more as u64)) " more are in the file." } }
         }
-        html
     }
 
     fn repeat(&self, test: &Test) -> String {
@@ -148,9 +146,9 @@ fn method(news: &News) -> String {
     )
 }
 
-fn codes(title: &str, codes: &[Seen]) -> String {
+fn codes(title: &str, codes: &[Seen]) -> Markup {
     if codes.is_empty() {
-        return String::new();
+        return html! {};
     }
     let columns = [
         Column::name("code"),
@@ -166,11 +164,14 @@ fn codes(title: &str, codes: &[Seen]) -> String {
         let fields = [seen.code.name(), &before, &now, &p, seen.code.doc()];
         rows.add(fields.map(Field::text).into(), None);
     }
-    format!(
-        "<h3>{title}</h3>\n<p>In the cells that are in both. A rare code can come or go by chance: p \
-         is that of its own test alone.</p>\n{}",
-        rows.html()
-    )
+    html! {
+        h3 { (title) }
+        p {
+            "In the cells that are in both. A rare code can come or go by chance: p is that of its "
+            "own test alone."
+        }
+        (rows.html())
+    }
 }
 
 /// "34 % (17 of 50) *".

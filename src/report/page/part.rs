@@ -2,17 +2,19 @@
 
 use std::path::Path;
 
+use maud::{Markup, PreEscaped, html};
+
 use super::shown::{Shown, shown};
 use super::{Options, ReportError};
 use crate::finding::{Mark, Tally};
 use crate::report::chart::{self, Chart};
 use crate::report::csv::Csv;
-use crate::report::html::{escape, prose, slug};
+use crate::report::html::{prose, slug};
 use crate::report::table::{Class, Table};
 use crate::report::{former, number};
 use crate::sweep::ledger::Ledger;
 
-/// The part of a page that shows one ledger, while it is written.
+/// The part of a page that shows one ledger.
 pub(super) struct Part<'a> {
     pub(super) ledger: &'a Ledger,
     pub(super) table: Table<'a>,
@@ -21,7 +23,6 @@ pub(super) struct Part<'a> {
     /// Begins the names of files and anchors, so that parts do not share any.
     pub(super) prefix: String,
     out: &'a Path,
-    html: String,
 }
 
 impl<'a> Part<'a> {
@@ -38,44 +39,40 @@ impl<'a> Part<'a> {
             shown: shown(&ledger.plan, options.axes.as_ref())?,
             prefix,
             out,
-            html: String::new(),
         })
     }
 
-    pub(super) fn all(mut self, options: &Options) -> Result<(String, Vec<String>), ReportError> {
-        let title = escape(&self.table.plan.title);
-        let answer = prose(&self.answer());
-        self.push(&format!(
-            "<h1 id=\"{}top\">{title}</h1>\n<p class=\"answer\">{answer}</p>\n",
-            self.prefix
-        ));
-        self.notes();
-        self.summary()?;
-        self.contents(options.against.is_some());
-        let news = match &options.against {
+    /// Writes the files of the part. Answers its sections, and what they say of the comparison
+    /// with an earlier ledger.
+    pub(super) fn all(&self, options: &Options) -> Result<(Markup, Vec<String>), ReportError> {
+        let (news, told) = match &options.against {
             Some(old) => self.news(old)?,
-            None => Vec::new(),
+            None => (html! {}, Vec::new()),
         };
-        self.worst()?;
-        self.class(Class::Defect)?;
-        for code in self.table.codes() {
-            self.class(Class::Code(code))?;
-        }
-        self.cost()?;
-        self.free_runs()?;
-        self.absent();
-        self.reached();
-        self.impossible();
-        self.sources();
-        Ok((self.html, news))
-    }
-
-    pub(super) fn push(&mut self, html: &str) {
-        self.html.push_str(html);
+        let codes = self.table.codes().into_iter().map(Class::Code);
+        let classes = std::iter::once(Class::Defect).chain(codes).map(|class| self.class(class));
+        let classes: Vec<Markup> = classes.collect::<Result<_, _>>()?;
+        let part = html! {
+            h1 id={ (self.prefix) "top" } { (self.table.plan.title) }
+            p.answer { (prose(&self.answer())) }
+            (self.notes())
+            (self.summary()?)
+            (self.contents(options.against.is_some()))
+            (news)
+            (self.worst()?)
+            @for class in classes { (class) }
+            (self.cost()?)
+            (self.free_runs()?)
+            (self.absent())
+            (self.reached())
+            (self.impossible())
+            (self.sources())
+        };
+        Ok((part, told))
     }
 
     /// Links to the sections.
-    fn contents(&mut self, compared: bool) {
+    fn contents(&self, compared: bool) -> Markup {
         let mut sections = Vec::new();
         if compared {
             sections.push(("news".to_owned(), "what is new"));
@@ -89,11 +86,14 @@ impl<'a> Part<'a> {
         }
         sections.push(("cost".to_owned(), "costs"));
         sections.push(("free-runs".to_owned(), "free runs"));
-        let links: Vec<String> = sections
-            .iter()
-            .map(|(id, name)| format!("<a href=\"#{}{id}\">{}</a>", self.prefix, escape(name)))
-            .collect();
-        self.push(&format!("<nav>{}</nav>\n", links.join(" · ")));
+        html! {
+            nav {
+                @for (number, (id, name)) in sections.iter().enumerate() {
+                    @if number > 0 { " · " }
+                    a href={ "#" (self.prefix) (id) } { (name) }
+                }
+            }
+        }
     }
 
     pub(super) fn axis(&self, axis: Option<usize>) -> &str {
@@ -128,43 +128,40 @@ impl<'a> Part<'a> {
         format!("{over}; {seeds} a cell")
     }
 
-    /// Puts a chart onto the page, and beside it as files.
-    pub(super) fn picture(&mut self, name: &str, chart: &impl Chart) -> Result<(), ReportError> {
+    /// A chart for the page, which also is written beside it as files.
+    pub(super) fn picture(&self, name: &str, chart: &impl Chart) -> Result<Markup, ReportError> {
         let name = format!("{}{name}", self.prefix);
         let svg = chart::svg(chart)?;
         self.save(&format!("{name}.svg"), &svg)?;
         self.save(&format!("{name}.csv"), &chart.csv().text())?;
         chart::png(chart, &self.out.join(format!("{name}.png")))?;
-        let title = escape(&chart.head().title);
         let figure = |class: &str, svg: &str, width: i32| {
             // Below 70 % of its size a chart's text is too small: what is wider yet scrolls.
             let least = width * 7 / 10;
-            format!(
-                "<div class=\"chart {class}\" role=\"img\" aria-label=\"{title}\" \
-                 style=\"--least:{least}px\">\n{}\n</div>\n",
-                svg.trim()
-            )
+            html! {
+                div class=(class) role="img" aria-label=(chart.head().title)
+                    style={ "--least:" (least) "px" } { (PreEscaped(svg.trim())) }
+            }
         };
         let (width, _) = chart.size();
         let figures = match chart.narrow() {
-            None => figure("", &svg, width),
+            None => figure("chart", &svg, width),
             Some(narrow) => {
                 let (narrow_width, _) = narrow.size();
-                figure("for-wide", &svg, width)
-                    + &figure("for-narrow", &chart::svg(&narrow)?, narrow_width)
+                html! {
+                    (figure("chart for-wide", &svg, width))
+                    (figure("chart for-narrow", &chart::svg(&narrow)?, narrow_width))
+                }
             }
         };
-        let link = former::link(&name, &["svg", "png", "csv"]);
-        self.push(&format!("<figure>\n{figures}{link}</figure>\n"));
-        Ok(())
+        Ok(html! { figure { (figures) (former::link(&name, &["svg", "png", "csv"])) } })
     }
 
-    /// Puts a table beside the page, with a link to it.
-    pub(super) fn file(&mut self, name: &str, csv: &Csv) -> Result<(), ReportError> {
+    /// Writes a table beside the page. Answers a link to it.
+    pub(super) fn file(&self, name: &str, csv: &Csv) -> Result<Markup, ReportError> {
         let name = format!("{}{name}", self.prefix);
         self.save(&format!("{name}.csv"), &csv.text())?;
-        self.push(&former::link(&name, &["csv"]));
-        Ok(())
+        Ok(former::link(&name, &["csv"]))
     }
 
     fn save(&self, name: &str, text: &str) -> Result<(), ReportError> {

@@ -1,12 +1,18 @@
 //! *Rows*: a table of a page, which becomes a list of cards on narrow screens. Every cell carries the
 //! name of its column for that.
 
-use crate::report::html::escape;
+use maud::{Markup, html};
 
-/// A table while it is written.
+/// A table.
 pub(super) struct Rows {
     columns: Vec<Column>,
-    html: String,
+    rows: Vec<Row>,
+}
+
+struct Row {
+    fields: Vec<Field>,
+    /// What stands below the fields, through all columns.
+    below: Option<Markup>,
 }
 
 /// A column.
@@ -41,18 +47,18 @@ impl Column {
 
 /// A cell: markup, over one or more columns.
 pub(super) struct Field {
-    html: String,
+    html: Markup,
     columns: usize,
 }
 
 impl Field {
     /// A text.
     pub(super) fn text(text: &str) -> Field {
-        Field::html(escape(text))
+        Field::html(html! { (text) })
     }
 
     /// Markup.
-    pub(super) fn html(html: String) -> Field {
+    pub(super) fn html(html: Markup) -> Field {
         Field { html, columns: 1 }
     }
 
@@ -62,49 +68,68 @@ impl Field {
     }
 }
 
+impl Column {
+    fn class(&self) -> Option<&'static str> {
+        match self.kind {
+            Kind::Name | Kind::Text => None,
+            Kind::Number => Some("number"),
+        }
+    }
+}
+
 impl Rows {
     /// A table without rows.
     pub(super) fn new(columns: Vec<Column>) -> Rows {
-        let mut html = String::from("<div class=\"wide\" tabindex=\"0\"><table>\n<thead><tr>");
-        for column in &columns {
-            let class = if column.kind == Kind::Number { " class=\"number\"" } else { "" };
-            html += &format!("<th scope=\"col\"{class}>{}</th>", escape(&column.title));
-        }
-        html += "</tr></thead>\n";
-        Rows { columns, html }
+        Rows { columns, rows: Vec::new() }
     }
 
     /// Adds a row, with a line of markup below that goes through all columns.
-    pub(super) fn add(&mut self, fields: Vec<Field>, below: Option<&str>) {
-        self.html += "<tbody><tr>";
-        let mut column = 0;
-        for field in fields {
-            let Column { title, kind } = &self.columns[column];
-            column += field.columns;
-            let Field { html, columns } = field;
-            if columns > 1 {
-                self.html += &format!("<td colspan=\"{columns}\">{html}</td>");
-                continue;
-            }
-            let title = escape(title);
-            let (tag, class) = match kind {
-                Kind::Name => ("th scope=\"row\"", ""),
-                Kind::Text => ("td", ""),
-                Kind::Number => ("td", " class=\"number\""),
-            };
-            let end = &tag[..2];
-            self.html += &format!("<{tag}{class} data-name=\"{title}\">{html}</{end}>");
-        }
-        if let Some(below) = below {
-            let all = self.columns.len();
-            self.html += &format!("</tr>\n<tr><td class=\"below\" colspan=\"{all}\">{below}</td>");
-        }
-        self.html += "</tr></tbody>\n";
+    pub(super) fn add(&mut self, fields: Vec<Field>, below: Option<Markup>) {
+        self.rows.push(Row { fields, below });
     }
 
     /// The whole table.
-    pub(super) fn html(self) -> String {
-        self.html + "</table></div>\n"
+    pub(super) fn html(&self) -> Markup {
+        html! {
+            div.wide tabindex="0" {
+                table {
+                    thead {
+                        tr {
+                            @for column in &self.columns {
+                                th scope="col" class=[column.class()] { (column.title) }
+                            }
+                        }
+                    }
+                    @for Row { fields, below } in &self.rows {
+                        tbody {
+                            tr { (self.fields(fields)) }
+                            @if let Some(below) = below {
+                                tr { td.below colspan=(self.columns.len()) { (below) } }
+                            }
+                        }
+                    }
+                }
+            }
+        }
+    }
+
+    fn fields(&self, fields: &[Field]) -> Markup {
+        let first = fields.iter().scan(0, |next, field| {
+            *next += field.columns;
+            Some(*next - field.columns)
+        });
+        html! {
+            @for (column, Field { html, columns }) in first.zip(fields) {
+                @let column = &self.columns[column];
+                @if *columns > 1 {
+                    td colspan=(columns) { (html) }
+                } @else if column.kind == Kind::Name {
+                    th scope="row" data-name=(column.title) { (html) }
+                } @else {
+                    td class=[column.class()] data-name=(column.title) { (html) }
+                }
+            }
+        }
     }
 }
 
@@ -116,9 +141,12 @@ mod tests {
     fn every_cell_names_its_column_but_those_that_are_of_several() {
         let mut rows =
             Rows::new(vec![Column::name("a<"), Column::number("n"), Column::text("why")]);
-        rows.add(vec![Field::text("<x>"), Field::text("1"), Field::text("y")], Some("<i>z</i>"));
-        rows.add(vec![Field::text("w"), Field::html("<b>0</b>".to_owned()).over(2)], None);
-        let html = rows.html();
+        rows.add(
+            vec![Field::text("<x>"), Field::text("1"), Field::text("y")],
+            Some(html! { i { "z" } }),
+        );
+        rows.add(vec![Field::text("w"), Field::html(html! { b { "0" } }).over(2)], None);
+        let html = rows.html().into_string();
         for part in [
             "<th scope=\"col\">a&lt;</th><th scope=\"col\" class=\"number\">n</th>",
             "<tr><th scope=\"row\" data-name=\"a&lt;\">&lt;x&gt;</th>",

@@ -1,6 +1,8 @@
 //! How the free pages of the pools fall to pieces while requests arrive.
 
-use super::cost::index;
+use maud::{Markup, html};
+
+use super::cost::{index, side_by_side};
 use super::{Part, ReportError};
 use crate::finding::{FreeRun, FreeSample, Named, Side, Tally};
 use crate::limits::FREE_RUN_SAMPLES;
@@ -14,15 +16,10 @@ use crate::sweep::summary::FreePages;
 
 impl Part<'_> {
     /// A chart of each side's pools by every axis of policies, apart for each page size.
-    pub(super) fn free_runs(&mut self) -> Result<(), ReportError> {
-        self.push(&format!(
-            "<section id=\"{}free-runs\">\n<h2>Free runs</h2>\n<p>Free pages by the length of the \
-             run of consecutive free pages that each lay in, when each quarter of the requests had \
-             arrived. Short runs make many descriptors: pages that lie apart are sent apart.</p>\n",
-            self.prefix
-        ));
+    pub(super) fn free_runs(&self) -> Result<Markup, ReportError> {
         let pages = self.ledger.free_runs()?;
-        for axis in self.shown.costs.clone() {
+        let mut charts = Vec::new();
+        for &axis in &self.shown.costs {
             let sizes = self.shown.page_size.filter(|&size| size != axis);
             let levels: Vec<Option<Level>> = match sizes {
                 None => vec![None],
@@ -31,7 +28,7 @@ impl Part<'_> {
                     .collect(),
             };
             for level in levels {
-                self.push("<div class=\"charts\">\n");
+                let mut pictures = Vec::new();
                 for &side in Side::ALL {
                     let chart = self.distribution(side, axis, level, &pages);
                     let mut name =
@@ -39,13 +36,22 @@ impl Part<'_> {
                     if level.is_some() {
                         name += &format!("-{}", slug(&self.level_name(level)));
                     }
-                    self.picture(&name, &chart)?;
+                    pictures.push(self.picture(&name, &chart)?);
                 }
-                self.push("</div>\n");
+                charts.push(pictures);
             }
         }
-        self.push("</section>\n");
-        Ok(())
+        Ok(html! {
+            section id={ (self.prefix) "free-runs" } {
+                h2 { "Free runs" }
+                p {
+                    "Free pages by the length of the run of consecutive free pages that each lay "
+                    "in, when each quarter of the requests had arrived. Short runs make many "
+                    "descriptors: pages that lie apart are sent apart."
+                }
+                @for pictures in charts { (side_by_side(&pictures)) }
+            }
+        })
     }
 
     fn distribution(

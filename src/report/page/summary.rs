@@ -2,12 +2,13 @@
 
 use std::cmp::Reverse;
 
+use maud::{Markup, html};
+
 use super::maps::scale;
 use super::{Part, ReportError, percent, share, ties, value};
 use crate::finding::{Code, Named, Severity};
 use crate::report::chart::Head;
 use crate::report::chart::heat_map::{Grid, HeatMap};
-use crate::report::html::escape;
 use crate::report::number;
 use crate::report::table::{Class, Group, Pivot};
 use crate::sweep::cell::CellId;
@@ -96,7 +97,7 @@ impl Part<'_> {
     }
 
     /// What makes the numbers less than they seem.
-    pub(super) fn notes(&mut self) {
+    pub(super) fn notes(&self) -> Markup {
         let plan = self.table.plan;
         let errors = self.table.cells.iter().map(|cell| cell.errors).sum::<u64>();
         let (left, due) = self.table.left();
@@ -119,13 +120,11 @@ impl Part<'_> {
             let missing = missing.join(", ");
             notes.push(format!("Marks that had to be reached and were not: {missing}."));
         }
-        for note in notes {
-            self.push(&format!("<p class=\"note\">{}</p>\n", escape(&note)));
-        }
+        html! { @for note in notes { p.note { (note) } } }
     }
 
     /// The opening chart: how each behaviour fails, or without such an axis any defect by both axes.
-    pub(super) fn summary(&mut self) -> Result<(), ReportError> {
+    pub(super) fn summary(&self) -> Result<Markup, ReportError> {
         let Some(behaviour) = self.shown.behaviour else {
             let pivot = self.table.pivot(Class::Defect, self.shown.rows, self.shown.columns, None);
             let map = self.heat_map(Class::Defect, &pivot, None, 1.0);

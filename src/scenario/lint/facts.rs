@@ -132,6 +132,38 @@ impl Facts {
             }
     }
 
+    /// A prompt can fill its virtual pages exactly.
+    pub(super) fn can_fill_its_pages(&self) -> bool {
+        !self.every_prompt(|len| !len.is_multiple_of(self.virtual_page))
+    }
+
+    /// There can be more than one request.
+    pub(super) fn several_requests(&self) -> bool {
+        self.requests != Some(1)
+    }
+
+    /// A request can have more than one part, of a piece and a rank each.
+    pub(super) fn several_parts(&self) -> bool {
+        self.ranks > 1 || !self.one_piece
+    }
+
+    /// A rank can be without a token of a piece. Only a lone piece has a known length.
+    pub(super) fn idle_rank(&self) -> bool {
+        self.ranks > 1 && !(self.one_piece && self.every_prompt(|len| len >= self.ranks))
+    }
+
+    /// A token is free for every request at any time, so that both ways to count the demand of
+    /// the next step agree that nothing is short.
+    pub(super) fn has_token_for_each(&self) -> bool {
+        let spare = self.spare_pages.zip(self.requests);
+        spare.is_some_and(|(pages, requests)| pages * self.virtual_page >= requests)
+    }
+
+    /// Decode can count rows that are in no page. Elsewhere tokens fit exactly if their pages do.
+    pub(super) fn has_rows_in_no_page(&self) -> bool {
+        self.leftover_rows || (self.reserves && self.virtual_page > 1)
+    }
+
     /// Whether every reservation is for a prompt of which this holds. After a retraction a longer
     /// sequence is reserved for, so the pool must never run out.
     pub(super) fn every_prompt(&self, holds: impl Fn(u64) -> bool) -> bool {

@@ -1,6 +1,7 @@
 use super::*;
-use crate::behaviour::Profile;
+use crate::behaviour::{Overrides, Profile, SWITCHES};
 use crate::scenario::file;
+use crate::scenario::generate::HARMLESS;
 use crate::scenario::tests::small;
 
 const TWO: &str = "workload={ requests = [{ prompt = [{ content = 1, len = 7 }], output = 2 }, \
@@ -29,6 +30,22 @@ fn check(switch: &str, cases: &[(&[&str], bool)]) {
     for (assignments, unsound) in cases {
         let expected: &[&str] = if *unsound { &[switch] } else { &[] };
         assert_eq!(objected(assignments), expected, "{assignments:?}");
+    }
+}
+
+/// A new variant has to be judged in one way or the other.
+#[test]
+fn every_variant_has_a_rule_or_is_known_to_be_harmless() {
+    for switch in SWITCHES {
+        for (number, variant) in switch.variants.iter().enumerate() {
+            let mut overrides = Overrides::default();
+            assert!(overrides.set(switch.name, variant.name));
+            let set = overrides.over(Behaviours::default());
+            let is_of = |rule: &&Rule| rule.switch == switch.name;
+            let has_rule = RULES.iter().filter(is_of).any(|rule| (rule.variant)(&set).is_some());
+            let is_harmless = number == 0 || HARMLESS.contains(&(switch.name, variant.name));
+            assert!(has_rule != is_harmless, "{}={}", switch.name, variant.name);
+        }
     }
 }
 
