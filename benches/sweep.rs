@@ -1,8 +1,8 @@
 //! What a second thread is worth to a sweep, beside what it is worth to a loop that only counts.
 //!
 //! Sweeps of `sims/plans/million.toml` with fewer seeds go into ledgers in the system's temporary
-//! folder, on one thread and on two in turn, five times; so does the loop. `KVSEAM_BENCH_SEEDS` is the
-//! number of seeds of each of the four cells.
+//! folder, on one thread and on two in turn, five times; so does the loop. `KVSEAM_BENCH_SEEDS` is
+//! the number of seeds of each of the four cells.
 
 use std::hint::black_box;
 use std::path::Path;

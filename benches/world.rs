@@ -1,5 +1,5 @@
-//! Simulated requests a second, on the whole Mooncake trace where `KVSEAM_MOONCAKE` names it, and on
-//! drawn conversations.
+//! Simulated requests a second, on the whole Mooncake trace where `KVSEAM_MOONCAKE` names it, and
+//! on drawn conversations.
 //!
 //! The trace is not part of the project: without it, only the drawn ones run.
 

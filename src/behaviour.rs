@@ -1,4 +1,5 @@
-//! The switches: what an engine does at each place where engines differ or have been reported wrong.
+//! The switches: what an engine does at each place where engines differ or have been reported
+//! wrong.
 //!
 //! One enum each; its first variant is the default and sound on its own. Each switch
 //! decides one thing. A [`Profile`] is the set of variants that one release of an engine
@@ -42,7 +43,8 @@ macro_rules! switches {
     )*) => {
         $(
             $(#[doc = $doc])*
-            #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+            #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+            #[derive(Serialize, Deserialize)]
             pub enum $name {
                 $(#[doc = $first_doc])*
                 #[default]
@@ -95,7 +97,8 @@ macro_rules! switches {
                 },)* }
             }
 
-            /// Sets the switch of this name to the variant of that name, and says whether both exist.
+            /// Sets the switch of this name to the variant of that name, and says whether both
+            /// exist.
             pub fn set(&mut self, switch: &str, variant: &str) -> bool {
                 $(if switch == stringify!($field) {
                     let known = $name::ALL.iter().copied().find(|known| known.name() == variant);
@@ -207,11 +210,13 @@ switches! {
         /// When the request arrives: what it computes waits on prefill for a destination.
         AtArrival = "at_arrival",
     }
-    /// Who gives way when a request with a destination waits for prefill pages that others hold without.
+    /// Who gives way when a request with a destination waits for prefill pages that others hold
+    /// without.
     cross_stall: CrossStall, acts when "prefill begins at arrival" {
         /// The latest of those others: its pages go back, and it is computed again.
         LatestGivesWay = "latest_gives_way",
-        /// Nobody: if they wait for decode pages that it holds, both wait for ever (sglang issue 31473).
+        /// Nobody: if they wait for decode pages that it holds, both wait for ever (sglang issue
+        /// 31473).
         None = "none",
     }
     /// Whether prefill sends its cached prefix before it computes the rest, and how it is cut.
@@ -224,7 +229,8 @@ switches! {
         SettledSkipped = "settled_skipped",
         /// Rows whose computation has only been launched (sglang issues 29316, 31239).
         Launched = "launched",
-        /// Rows already written; the rest of the prompt is then never laid out (sglang issue 33309).
+        /// Rows already written; the rest of the prompt is then never laid out (sglang issue
+        /// 33309).
         SettledRestDropped = "settled_rest_dropped",
     }
     /// Whether a last message without rows goes out.
@@ -261,7 +267,8 @@ switches! {
     abort_cleanup: AbortCleanup, acts when "a request is aborted in the state that is forgotten" {
         /// In every state.
         Everywhere = "everywhere",
-        /// Not while it waits for a reservation: it stays in the queue and is given pages (sglang issue 9817).
+        /// Not while it waits for a reservation: it stays in the queue and is given pages (sglang
+        /// issue 9817).
         ForgetsWaiting = "forgets_waiting",
         /// Not between reservation and computation (sglang issue 36926).
         ForgetsReserved = "forgets_reserved",
@@ -301,8 +308,8 @@ switches! {
         Remap = "remap",
         /// Its own pages are freed, but its table goes on pointing at them (mini engine issue 142).
         FreeWithoutRemap = "free_without_remap",
-        /// The table is pointed at the tree's pages first, and what is freed is read from the table: the
-        /// tree's pages go back, its own are lost (sglang issues 27789, 35270).
+        /// The table is pointed at the tree's pages first, and what is freed is read from the
+        /// table: the tree's pages go back, its own are lost (sglang issues 27789, 35270).
         FreeAfterRemap = "free_after_remap",
     }
     /// Whether the allocator looks before it takes a page back.
@@ -419,7 +426,8 @@ switches! {
     chunk_hash: ChunkHash, acts when "the prefill cache is on and a chunk begins behind position 0" {
         /// All tokens up to the page's end.
         WholePrefix = "whole_prefix",
-        /// The chunk's own, from its first on, as if the prompt began there (inference-sim issue 196).
+        /// The chunk's own, from its first on, as if the prompt began there (inference-sim issue
+        /// 196).
         OwnTokens = "own_tokens",
     }
     /// Whether rows are laid out anew for each rank.
@@ -441,8 +449,8 @@ switches! {
     source_length: SourceLength, acts when "a prompt fills its virtual pages exactly" {
         /// Those of the prompt.
         Prompt = "prompt",
-        /// One more: the first output token counts already (sglang issue 27004). Its page-table entry
-        /// names the padding page where the prompt fills its pages.
+        /// One more: the first output token counts already (sglang issue 27004). Its page-table
+        /// entry names the padding page where the prompt fills its pages.
         OneMore = "one_more",
     }
     /// In which unit a prompt is compared with what the decode pool can hold.

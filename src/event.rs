@@ -56,8 +56,8 @@ pub struct Write {
     pub start: u32,
     /// Number of rows.
     pub len: u32,
-    /// The first row's stamp and the step of positions; `None` where nothing was ever written at the
-    /// source.
+    /// The first row's stamp and the step of positions; `None` where nothing was ever written at
+    /// the source.
     pub content: Option<(Stamp, u32)>,
 }
 
@@ -92,7 +92,7 @@ impl Hash for Text {
 /// One copy: a piece's part for one rank.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Part {
-    /// Whose.
+    /// The request that it is for.
     pub request: RequestId,
     /// Which transfer of that request, from 0.
     pub attempt: u32,
@@ -133,16 +133,16 @@ pub enum Event<'a> {
     Hit {
         /// Whose cache.
         server: Server,
-        /// For whom.
+        /// The request that they are for.
         request: RequestId,
         /// The cache's pages.
         pages: &'a [PageId],
     },
     /// Decode reserved for a transfer.
     Reserved {
-        /// Where.
+        /// The decode server.
         server: Server,
-        /// For whom.
+        /// The request that they are for.
         request: RequestId,
         /// Which transfer of that request, from 0.
         attempt: u32,
@@ -159,9 +159,9 @@ pub enum Event<'a> {
     },
     /// An allocator handed out pages.
     Taken {
-        /// Whose.
+        /// The server that has the pool.
         server: Server,
-        /// To whom.
+        /// The request that they are for.
         request: RequestId,
         /// The first page's ordinal in the request's table.
         first: Pages,
@@ -170,29 +170,29 @@ pub enum Event<'a> {
     },
     /// A request's pages went into the prefix cache.
     Cached {
-        /// Whose.
+        /// The server that has the pool.
         server: Server,
-        /// From whom.
+        /// The request that had them.
         request: RequestId,
         /// The pages.
         pages: &'a [PageId],
     },
     /// Pages went back to the allocator.
     Freed {
-        /// Whose.
+        /// The server that has the pool.
         server: Server,
-        /// By whom.
+        /// Who gave them back.
         holder: Holder,
         /// The pages.
         pages: &'a [PageId],
     },
     /// A copy was put on the link.
     Queued {
-        /// Which.
+        /// The copy.
         part: Part,
-        /// From where.
+        /// The prefill server.
         source: Server,
-        /// To where.
+        /// The decode server.
         target: Server,
         /// The piece's source pages.
         source_pages: &'a [PageId],
@@ -201,23 +201,23 @@ pub enum Event<'a> {
     },
     /// A copy read its source rows.
     Read {
-        /// Which.
+        /// The copy.
         part: Part,
         /// What it read and will write.
         writes: Writes<'a>,
     },
     /// A copy landed: its rows are about to be written.
     Landed {
-        /// Which.
+        /// The copy.
         part: Part,
         /// What is written.
         writes: Writes<'a>,
     },
     /// Rows were copied within a decode server: from a cached page, or back from the host.
     Restored {
-        /// Where.
+        /// The decode server.
         server: Server,
-        /// For whom.
+        /// The request that they are for.
         request: RequestId,
         /// Local rows of every rank, from `from` to before `to` of the sequence.
         from: Tokens,
@@ -226,18 +226,18 @@ pub enum Event<'a> {
     },
     /// Decode activated a request.
     Activated {
-        /// Where.
+        /// The decode server.
         server: Server,
-        /// Whom.
+        /// The request.
         request: RequestId,
         /// Its page table.
         table: &'a [PageId],
     },
     /// A running request has all its output; its rows are still its own.
     Finished {
-        /// Where.
+        /// The decode server.
         server: Server,
-        /// Whom.
+        /// The request.
         request: RequestId,
         /// Its page table.
         table: &'a [PageId],
@@ -246,19 +246,19 @@ pub enum Event<'a> {
     },
     /// A running request gave up its pages.
     Retracted {
-        /// Whom.
+        /// The request.
         request: RequestId,
     },
     /// A request ended.
     Ended {
-        /// Whom.
+        /// The request.
         request: RequestId,
-        /// How.
+        /// How it ended.
         outcome: Outcome,
     },
     /// What a server's own books say, in its pages.
     Books {
-        /// Whose.
+        /// The server.
         server: Server,
         /// Free pages, by the allocator.
         free: Pages,
@@ -269,19 +269,19 @@ pub enum Event<'a> {
     },
     /// A page is about to go back for the sake of its rows from `start` on.
     FreedPart {
-        /// Whose.
+        /// The server that has the pool.
         server: Server,
-        /// By whom.
+        /// The request that gives them back.
         request: RequestId,
         /// The page.
         page: PageId,
         /// The first row, over all ranks.
         start: u32,
     },
-    /// The draft rows of a copy are about to be written, just before the copy lands. Their pages are
-    /// those of V rows.
+    /// The draft rows of a copy are about to be written, just before the copy lands. Their pages
+    /// are those of V rows.
     DraftLanded {
-        /// Which.
+        /// The copy.
         part: Part,
         /// What is written.
         writes: Writes<'a>,

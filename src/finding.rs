@@ -81,7 +81,10 @@ named! {
 }
 
 macro_rules! codes {
-    ($($item:ident = $name:literal, $severity:ident, $unit:literal per $chance:ident, $example:literal: $doc:literal,)*) => {
+    ($(
+        $item:ident = $name:literal, $severity:ident, $unit:literal per $chance:ident,
+        $example:literal: $doc:literal,
+    )*) => {
         named! {
             /// A kind of finding.
             Code { $($item = $name: $doc,)* }
@@ -331,7 +334,7 @@ impl<K: Named> Tally<K> {
 pub struct Finding {
     /// What went wrong.
     pub code: Code,
-    /// When.
+    /// The tick at which it was seen.
     pub tick: Tick,
     /// To whom, if to one request.
     pub request: Option<RequestId>,

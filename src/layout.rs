@@ -2,8 +2,8 @@
 //! interleave.
 //!
 //! With page size P, N ranks and interleave I (I divides P), position p belongs to rank
-//! (p div I) mod N, at local row (p div (I·N))·I + p mod I. I = 1 stripes token by token, I = P page
-//! by page. A *virtual page* is V = P·N positions; it is physical page v on every rank. All
+//! (p div I) mod N, at local row (p div (I·N))·I + p mod I. I = 1 stripes token by token, I = P
+//! page by page. A *virtual page* is V = P·N positions; it is physical page v on every rank. All
 //! arithmetic of the layout is here, for everyone but the oracle, which has its own.
 
 use thiserror::Error;

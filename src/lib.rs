@@ -1,6 +1,6 @@
-//! `kvseam` simulates and fuzzes the seam between the prefill and decode KV caches of large language
-//! model servers: two paged pools, prefix caches and chunked prefill feed a transfer planner, an
-//! oracle judges every row, sweeps count how often each kind of error happens.
+//! `kvseam` simulates and fuzzes the seam between the prefill and decode KV caches of large
+//! language model servers: two paged pools, prefix caches and chunked prefill feed a transfer
+//! planner, an oracle judges every row, sweeps count how often each kind of error happens.
 //!
 //! # The rooms, from the ground up
 //!
@@ -20,8 +20,10 @@
 //! - [`oracle`]: fed with what happened, it judges; it shares no code with what it judges.
 //! - [`world`]: the simulated system and the one loop. Its page has the life of a request.
 //! - [`witness`]: what somebody who looks on keeps of a run.
-//! - [`reference`]: plain models of pool, caches, handoff and planner, which these are checked against.
-//! - [`minimize`], [`claims`]: smaller scenarios with the same finding, and what fuzz targets claim.
+//! - [`reference`]: plain models of pool, caches, handoff and planner, which these are checked
+//!   against.
+//! - [`minimize`], [`claims`]: smaller scenarios with the same finding, and what fuzz targets
+//!   claim.
 //! - [`conform`]: recorded answers of a real engine against pool, cache and planner.
 //! - [`sweep`], [`report`]: grids of runs into a ledger, and the charts drawn from it alone.
 //! - [`picture`]: one planner call or one run as a drawing.

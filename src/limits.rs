@@ -27,7 +27,8 @@ pub const PROMPT_RUNS_MAX: usize = 65_536;
 pub const WORKLOAD_RUNS_MAX: u64 = 1 << 28;
 /// Mean slots between two geometric arrivals; a sparser workload takes a longer slot.
 pub const ARRIVAL_SLOTS_MEAN_MAX: u32 = 1_000;
-/// Slots between two geometric arrivals: a hundred times the largest mean, never reached in practice.
+/// Slots between two geometric arrivals: a hundred times the largest mean, never reached in
+/// practice.
 pub const ARRIVAL_SLOTS_MAX: u64 = 100_000;
 /// Bytes of one line of a trace: three times what the ids of the longest prompt take.
 pub const TRACE_LINE_BYTES_MAX: u64 = 1 << 20;
@@ -43,16 +44,16 @@ pub const FAULTS_MAX: usize = 100_000;
 pub const MESSAGE: RangeInclusive<u32> = 0..=1_000_000;
 /// Events that any run may use.
 pub const EVENTS_FLOOR: u64 = 100_000;
-/// Events of one run for every request, and again for every output token, and for every piece of its
-/// prompt (a page, or a smaller chunk) on every rank. The largest need seen on real traces is 65 a request; retractions repeat a
-/// request's copies and steps, so the bounds are generous.
+/// Events of one run for every request, and again for every output token, and for every piece of
+/// its prompt (a page, or a smaller chunk) on every rank. The largest need seen on real traces is
+/// 65 a request; retractions repeat a request's copies and steps, so the bounds are generous.
 pub const EVENTS_PER_REQUEST: u64 = 1_000;
 /// See [`EVENTS_PER_REQUEST`].
 pub const EVENTS_PER_OUTPUT_TOKEN: u64 = 16;
 /// See [`EVENTS_PER_REQUEST`].
 pub const EVENTS_PER_PROMPT_PIECE: u64 = 16;
-/// Samples of free pages in one run, at equal parts of its arrivals. Each looks at every page of every
-/// pool once, so that all of them cost less than it does to make the pools.
+/// Samples of free pages in one run, at equal parts of its arrivals. Each looks at every page of
+/// every pool once, so that all of them cost less than it does to make the pools.
 pub const FREE_RUN_SAMPLES: u64 = 4;
 /// Findings of one code that a run keeps with their evidence; all are counted.
 pub const FINDINGS_KEPT: usize = 16;
@@ -68,11 +69,11 @@ pub const SHARDS: RangeInclusive<u64> = 1..=512;
 pub const REFUSALS_MAX: u32 = 3;
 /// Threads of one sweep: more than the cores of any machine known, and few enough to be started.
 pub const THREADS: RangeInclusive<u64> = 1..=1_024;
-/// The last tick of a run, some 280 years: what is due later never happens. With [`TICKS_MAX`] it keeps
-/// every moment within 64 bits.
+/// The last tick of a run, some 280 years: what is due later never happens. With [`TICKS_MAX`] it
+/// keeps every moment within 64 bits.
 pub const TICK_END: Tick = Tick(1 << 53);
-/// Physical pages of all servers and ranks together, each of which costs some 50 bytes: 64 million are
-/// about 3 GB.
+/// Physical pages of all servers and ranks together, each of which costs some 50 bytes: 64 million
+/// are about 3 GB.
 pub const MEMORY_PAGES_MAX: u64 = 1 << 26;
 /// Runs that the minimiser may use unless told otherwise: scenarios of a fuzzer take a few hundred,
 /// long workloads some thousands.
@@ -92,7 +93,8 @@ pub const PICTURE_TOKENS: u32 = 512;
 pub const PICTURE_RANKS: u32 = 16;
 /// Moments of the pools that a picture shows; of a longer run it shows every second, fourth, …
 pub const PICTURE_MOMENTS: usize = 400;
-/// Scenarios in which each behaviour is planted to learn what it leads to; two thousand take some minutes.
+/// Scenarios in which each behaviour is planted to learn what it leads to; two thousand take some
+/// minutes.
 pub const LEARN_SCENARIOS: RangeInclusive<u64> = 1..=1_000_000;
 /// Any number of an error line: above all that pools and prompts can hold, and times a virtual page
 /// still within 64 bits.

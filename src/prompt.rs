@@ -1,12 +1,12 @@
 //! A prompt as runs of shared content, and the identity of a token's KV.
 //!
-//! A [`Run`] names a piece of some content; two prompts share a token where they name the same place
-//! of the same content. But the KV of a token depends on every token before it, so what a row of a
-//! pool holds is not a token but a token *with its history*. [`Chains`] gives each history a small
-//! number: a [`Sequence`] is a prompt (and output) as segments of constant [`ChainId`], such that two
-//! sequences have equal KV at a position exactly if they have the same chain there. A page's key is
-//! the chain at its last position, so keys, matches and comparisons cost runs and pages, never
-//! tokens.
+//! A [`Run`] names a piece of some content; two prompts share a token where they name the same
+//! place of the same content. But the KV of a token depends on every token before it, so what a row
+//! of a pool holds is not a token but a token *with its history*. [`Chains`] gives each history a
+//! small number: a [`Sequence`] is a prompt (and output) as segments of constant [`ChainId`], such
+//! that two sequences have equal KV at a position exactly if they have the same chain there. A
+//! page's key is the chain at its last position, so keys, matches and comparisons cost runs and
+//! pages, never tokens.
 
 use std::collections::BTreeMap;
 
@@ -97,8 +97,8 @@ pub struct Sequence {
 }
 
 impl Chains {
-    /// The sequence of `runs` in `namespace` (an adapter or a salt; different namespaces never share
-    /// KV). Empty runs count for nothing, and runs that continue each other are one.
+    /// The sequence of `runs` in `namespace` (an adapter or a salt; different namespaces never
+    /// share KV). Empty runs count for nothing, and runs that continue each other are one.
     pub fn sequence(&mut self, namespace: u32, runs: impl IntoIterator<Item = Run>) -> Sequence {
         let mut segments: Vec<Segment> = Vec::new();
         let mut start = Tokens(0);

@@ -51,7 +51,8 @@ impl Stream {
     }
 
     /// Failures before the first success of trials that succeed `numerator` times out of
-    /// `denominator`: a geometric gap with mean (denominator − numerator) / numerator. Stops at `cap`.
+    /// `denominator`: a geometric gap with mean (denominator − numerator) / numerator. Stops at
+    /// `cap`.
     pub fn geometric(&mut self, numerator: u64, denominator: u64, cap: u64) -> u64 {
         (0..cap).find(|_| self.chance(numerator, denominator)).unwrap_or(cap)
     }

@@ -1,5 +1,5 @@
-//! Rates and ratios with intervals, quantiles, and whether two rates differ by more than chance. The
-//! only floats below the report.
+//! Rates and ratios with intervals, quantiles, and whether two rates differ by more than chance.
+//! The only floats below the report.
 
 use std::fmt;
 
@@ -84,7 +84,7 @@ impl fmt::Display for Bounds {
 /// Sums over runs, each of which has an amount `y` of something out of an amount `x`.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Ratio {
-    /// Runs.
+    /// How many runs there are.
     pub n: u64,
     /// Sum of `x`.
     pub x: f64,
@@ -112,9 +112,9 @@ impl Ratio {
         }
     }
 
-    /// All of `y` over all of `x`, with the 95 % interval of the ratio estimator over runs (Cochran,
-    /// Sampling Techniques, section 6.3); a single run says nothing of how runs differ, and its
-    /// interval has no width. `None` without any `x`.
+    /// All of `y` over all of `x`, with the 95 % interval of the ratio estimator over runs
+    /// (Cochran, Sampling Techniques, section 6.3); a single run says nothing of how runs differ,
+    /// and its interval has no width. `None` without any `x`.
     pub fn interval(self) -> Option<Interval> {
         if self.x <= 0.0 {
             return None;
@@ -149,7 +149,8 @@ pub fn fisher(a: Rate, b: Rate) -> f64 {
 }
 
 /// Holm's step-down correction (1979): the values as they hold for all tests together, in the order
-/// given. One below 0.05 is significant with at most 5 % of chance for any false one among them all.
+/// given. One below 0.05 is significant with at most 5 % of chance for any false one among them
+/// all.
 pub fn holm(values: &[f64]) -> Vec<f64> {
     let mut order: Vec<usize> = (0..values.len()).collect();
     order.sort_by(|&a, &b| values[a].total_cmp(&values[b]));
@@ -201,8 +202,8 @@ mod tests {
         (a - b).abs() < 5e-5
     }
 
-    /// Newcombe (1998), table I: the Wilson interval of 81 out of 263 is 0.2553 to 0.3662, of 15 out
-    /// of 148 0.0624 to 0.1605, of 0 out of 20 0 to 0.1611, of 1 out of 29 0.0061 to 0.1718.
+    /// Newcombe (1998), table I: the Wilson interval of 81 out of 263 is 0.2553 to 0.3662, of 15
+    /// out of 148 0.0624 to 0.1605, of 0 out of 20 0 to 0.1611, of 1 out of 29 0.0061 to 0.1718.
     #[test]
     fn intervals_are_those_of_the_literature() {
         for (hits, chances, low, high) in [
@@ -231,8 +232,8 @@ mod tests {
         assert!(admits(None, Some(0.256)) && !admits(None, Some(0.255)));
     }
 
-    /// Fisher (1935): 3 and 1 of 4 cups of tea, p = 34 / 70; his convictions of twins, 10 of 13 and 2
-    /// of 17, p = 0.0005367. Both rows the same, p = 1.
+    /// Fisher (1935): 3 and 1 of 4 cups of tea, p = 34 / 70; his convictions of twins, 10 of 13 and
+    /// 2 of 17, p = 0.0005367. Both rows the same, p = 1.
     #[test]
     fn exact_tests_are_those_of_the_literature() {
         for (a, b, p) in [
@@ -293,8 +294,8 @@ mod tests {
     }
 
     proptest! {
-        /// Wilson's interval holds the shares p from which the observed one is no more than Z standard
-        /// deviations of p away: at an end it is just as far.
+        /// Wilson's interval holds the shares p from which the observed one is no more than Z
+        /// standard deviations of p away: at an end it is just as far.
         #[test]
         fn an_interval_ends_where_the_observed_share_is_as_unlikely_as_allowed(
             (chances, hits) in (1u64..1_000_000).prop_flat_map(|n| (Just(n), 0..=n)),

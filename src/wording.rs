@@ -1,5 +1,5 @@
-//! What the readers of TOML and JSON say, in this project's words: what a field must be, and what it
-//! is.
+//! What the readers of TOML and JSON say, in this project's words: what a field must be, and what
+//! it is.
 
 use serde::de::DeserializeOwned;
 

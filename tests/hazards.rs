@@ -1,5 +1,5 @@
-//! The catalogue of hazards as files: every row is there, with a sound twin that gets as far, and every
-//! unsound variant is the cause of what a file shows.
+//! The catalogue of hazards as files: every row is there, with a sound twin that gets as far, and
+//! every unsound variant is the cause of what a file shows.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};

@@ -1,5 +1,5 @@
-//! Where answers go: a standard output that is closed or full, `-` in the place of a file, and files
-//! that must not be written.
+//! Where answers go: a standard output that is closed or full, `-` in the place of a file, and
+//! files that must not be written.
 
 use std::fs::{File, OpenOptions};
 use std::path::Path;

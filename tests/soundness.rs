@@ -1,5 +1,6 @@
 //! The lint's claim under attack: what it calls sound has no defect, and what it objects to is seen
-//! to go wrong. A failure prints the scenario, which `kvseam run` and `kvseam minimize` take as it is.
+//! to go wrong. A failure prints the scenario, which `kvseam run` and `kvseam minimize` take as it
+//! is.
 
 use std::collections::BTreeSet;
 use std::path::Path;

@@ -1,5 +1,5 @@
-//! Sweeps as a user meets them: dry runs, expected rates, shards and their merging, exports, kills, and
-//! the queries of the ledger's description.
+//! Sweeps as a user meets them: dry runs, expected rates, shards and their merging, exports, kills,
+//! and the queries of the ledger's description.
 
 use std::path::{Path, PathBuf};
 use std::process::Stdio;

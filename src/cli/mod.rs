@@ -83,7 +83,7 @@ enum Command {
     List(list::ListArgs),
 }
 
-/// How a command that has said all ends; the numbers are the process's exit codes.
+/// The outcome of a command that ran to its end; the numbers are the exit codes of the process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Exit {
     Clean = 0,

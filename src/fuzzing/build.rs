@@ -17,7 +17,7 @@ pub enum BuildError {
     /// A program that builds them is missing.
     #[error("{what} is missing; `{install}` installs it")]
     Missing {
-        /// What.
+        /// The program that is missing.
         what: &'static str,
         /// The command that installs it.
         install: &'static str,
@@ -51,8 +51,8 @@ impl Watch {
     /// What libFuzzer is told when it runs such a target. For decisions:
     /// - inputs of their full length from the start, or it draws one request for a long time;
     /// - no weighing of the corpus, which takes longer than the runs;
-    /// - no hit counts: how often an edge is passed is new in every tenth scenario, and each such input
-    ///   would be kept.
+    /// - no hit counts: how often an edge is passed is new in every tenth scenario, and each such
+    ///   input would be kept.
     pub fn flags(self) -> &'static [&'static str] {
         match self {
             Watch::Edges => &["-len_control=0", "-max_len=1024", "-entropic=0", "-use_counters=0"],

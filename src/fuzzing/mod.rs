@@ -1,8 +1,8 @@
 //! Campaigns of the real fuzz targets: which unsound behaviours the hunts find, and how soon; and a
 //! night of everything that takes time.
 //!
-//! The targets are programs of their own, built by cargo-fuzz. They are started, watched and stopped
-//! here, and what they say on standard error is read. Nothing else here needs cargo-fuzz.
+//! The targets are programs of their own, built by cargo-fuzz. They are started, watched and
+//! stopped here, and what they say on standard error is read. Nothing else here needs cargo-fuzz.
 
 use std::path::{Path, PathBuf};
 
@@ -17,9 +17,9 @@ pub enum CampaignError {
     /// A file or folder cannot be read or written, or a program cannot be started.
     #[error("{}: {source}", path.display())]
     Io {
-        /// Which.
+        /// The file or folder.
         path: PathBuf,
-        /// Why.
+        /// What the system said.
         source: std::io::Error,
     },
     /// A line of a state file is none of ours.

@@ -88,8 +88,8 @@ fn offer_value(search: &mut Search, field: &Unusual, value: Option<Value>) -> bo
     Configuration::put(table, search.best()).is_some_and(|candidate| search.offer(candidate))
 }
 
-/// Smaller numbers to try, in ascending order: 1 to 4, powers of two and their neighbours, then ever
-/// shorter steps down from `number`.
+/// Smaller numbers to try, in ascending order: 1 to 4, powers of two and their neighbours, then
+/// ever shorter steps down from `number`.
 pub(super) fn smaller(number: u64) -> Vec<u64> {
     let powers = (0..64).map(|bit| 1_u64 << bit).take_while(|&power| power <= number);
     let near = powers.flat_map(|power| [power - 1, power, power.saturating_add(1)]);

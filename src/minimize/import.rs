@@ -84,8 +84,8 @@ impl Target {
         &KNOWN
     }
 
-    /// The scenario that the target runs for these bytes; with a `plant`, one that has its variant and
-    /// as little else as can be that is unsound.
+    /// The scenario that the target runs for these bytes; with a `plant`, one that has its variant
+    /// and as little else as can be that is unsound.
     pub fn scenario(self, bytes: &[u8], plant: Option<Plant>) -> Scenario {
         let mut bytes = Endless::new(bytes);
         match plant {

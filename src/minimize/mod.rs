@@ -1,9 +1,9 @@
 //! From a scenario that shows a finding to the smallest one that still shows it.
 //!
 //! A *pass* offers candidates, each a smaller scenario by [`Size`]; the search takes one if it is
-//! valid and its run still has every code of the goal, twice with the same digest. Passes take turns
-//! until a whole round changes nothing, so the result is a fixed point: minimised again it stays as
-//! it is. Candidates depend on the scenario at hand alone, never on how it was reached.
+//! valid and its run still has every code of the goal, twice with the same digest. Passes take
+//! turns until a whole round changes nothing, so the result is a fixed point: minimised again it
+//! stays as it is. Candidates depend on the scenario at hand alone, never on how it was reached.
 //!
 //! Contents, namespaces and priorities are numbered anew in each candidate, times become round, and
 //! title and expectation are made from the run, so that different scenarios that show one mistake
@@ -72,8 +72,8 @@ pub enum MinimizeError {
 }
 
 /// Makes `scenario` smaller while its run has a finding of every code of `goal`; an empty goal
-/// stands for the defect that is found first. At most `runs_max` runs are made, but for the two that
-/// look at the input. Trace paths start at `folder`.
+/// stands for the defect that is found first. At most `runs_max` runs are made, but for the two
+/// that look at the input. Trace paths start at `folder`.
 pub fn minimize(
     scenario: &Scenario,
     folder: &Path,
@@ -121,7 +121,8 @@ fn detour(search: &mut Search) -> bool {
     })
 }
 
-/// The code of the earliest defect; where several are found at once, the first in the order of codes.
+/// The code of the earliest defect; where several are found at once, the first in the order of
+/// codes.
 fn first_defect(run: &Run) -> Result<Code, MinimizeError> {
     let first = run.findings.earliest(|code| code.severity() == Severity::Defect);
     first.map(|finding| finding.code).ok_or(MinimizeError::NoDefect)

@@ -13,9 +13,9 @@ use crate::scenario::{
     RequestSpec, Scenario, WorkloadConfig, file,
 };
 
-/// The size of a scenario whose requests are written out. Sizes compare field by field, in the order
-/// of declaration; every field is a whole number, so that no chain of ever smaller ones is endless.
-/// Names do not count: neither the title nor the numbers of contents.
+/// The size of a scenario whose requests are written out. Sizes compare field by field, in the
+/// order of declaration; every field is a whole number, so that no chain of ever smaller ones is
+/// endless. Names do not count: neither the title nor the numbers of contents.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Size {
     /// Requests.

@@ -1,8 +1,8 @@
 //! Pictures: one planner call or one run as a drawing, to see what went where and what did not.
 //!
 //! [`Grid`] has source pages, ranks and destination pages, a cell a token; [`Timeline`] has both
-//! pools over time with the findings on it. A [`Picture`] is a grid, and below it the time line of a
-//! run. Ranks have the colours of Okabe and Ito, which are told apart by the colour-blind, and
+//! pools over time with the findings on it. A [`Picture`] is a grid, and below it the time line of
+//! a run. Ranks have the colours of Okabe and Ito, which are told apart by the colour-blind, and
 //! nothing is said by colour alone.
 
 use plotters::backend::DrawingBackend;

@@ -71,7 +71,8 @@ impl PieceView<'_> {
         Window { from, to: (from + most).min(tokens) }
     }
 
-    /// The rows of a page that are drawn: all, or of a page larger than the picture those that are `used`.
+    /// The rows of a page that are drawn: all, or of a page larger than the picture those that are
+    /// `used`.
     fn drawn(&self, rows: Range<u64>, used: Range<u64>) -> Range<u64> {
         match self.page() <= u64::from(limits::PICTURE_TOKENS) {
             true => rows,

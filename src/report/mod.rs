@@ -1,8 +1,8 @@
 //! Reports: what a sweep found, as one page with charts and tables, from its ledger alone.
 //!
-//! [`table`] counts, [`cost`] sums up what is not an error, [`news`] compares with an earlier ledger,
-//! [`chart`] draws plain data, [`page`] puts all onto one HTML page with [`csv`] files beside it,
-//! [`command`] says how to repeat what it shows.
+//! [`table`] counts, [`cost`] sums up what is not an error, [`news`] compares with an earlier
+//! ledger, [`chart`] draws plain data, [`page`] puts all onto one HTML page with [`csv`] files
+//! beside it, [`command`] says how to repeat what it shows.
 
 pub mod chart;
 pub mod command;

@@ -1,10 +1,10 @@
 //! *News*: what a ledger found that an earlier one did not, or not as often.
 //!
-//! Cells of both plans are the same where they set the same; what else the plans and base scenarios say
-//! may differ. For each cell in both, and each class of error that either found there, the two shares
-//! of runs are held against each other by Fisher's exact test, two-sided. Holm's correction over all
-//! these tests keeps the chance of naming even one cell wrongly at 5 %. Classes that neither found are
-//! no tests: whatever was counted, they could not differ.
+//! Cells of both plans are the same where they set the same; what else the plans and base scenarios
+//! say may differ. For each cell in both, and each class of error that either found there, the two
+//! shares of runs are held against each other by Fisher's exact test, two-sided. Holm's correction
+//! over all these tests keeps the chance of naming even one cell wrongly at 5 %. Classes that
+//! neither found are no tests: whatever was counted, they could not differ.
 
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -186,8 +186,8 @@ impl Table<'_> {
         Pivot { rows: row_names, columns: column_names, groups }
     }
 
-    /// The cells with a defect by falling share of runs, then by the lower end of its interval, then
-    /// by the number of codes that are defects; of equals the first of the plan.
+    /// The cells with a defect by falling share of runs, then by the lower end of its interval,
+    /// then by the number of codes that are defects; of equals the first of the plan.
     pub fn worst(&self) -> Vec<(CellId, Group)> {
         let mut cells: Vec<(CellId, Group)> = (0..self.plan.cells())
             .map(|cell| (CellId(cell), self.of_cell(Class::Defect, CellId(cell))))

@@ -1,10 +1,10 @@
 //! Scenarios drawn at random: one generator, fed by a random stream or by the bytes of a fuzzer.
 //!
-//! What is drawn is always valid: numbers are clamped, never rejected. From one scenario to the next
-//! whole features are switched off and the rest are weighted wildly differently (a *swarm*), since
-//! what always holds a little of everything never gets to the corners. Lengths lie near pages,
-//! virtual pages and their multiples, and pools are sized by the largest request, so that they are
-//! often nearly full.
+//! What is drawn is always valid: numbers are clamped, never rejected. From one scenario to the
+//! next whole features are switched off and the rest are weighted wildly differently (a *swarm*),
+//! since what always holds a little of everything never gets to the corners. Lengths lie near
+//! pages, virtual pages and their multiples, and pools are sized by the largest request, so that
+//! they are often nearly full.
 
 use std::collections::BTreeSet;
 
@@ -39,8 +39,8 @@ const PAGE_SIZES: &[u32] = &[2, 4, 1, 16, 2, 4, 8, 3, 64, 16, 32, 256];
 const RANKS: &[u32] = &[2, 1, 2, 4, 3, 1, 2, 8, 2, 16];
 /// Pages of a pool that has room for everything; a larger one shows nothing more.
 const ROOMY_PAGES: u32 = 600;
-/// Chunks that a prompt takes at most, and pieces that a chunk's send is split into at most: each is
-/// a copy to every rank.
+/// Chunks that a prompt takes at most, and pieces that a chunk's send is split into at most: each
+/// is a copy to every rank.
 const CHUNKS_MAX: u32 = 8;
 /// Durations of steps, copies and messages, in ticks: close together, so that they overlap.
 const DURATIONS: &[u64] = &[10, 1, 0, 3, 30, 100, 1_000];
@@ -76,9 +76,9 @@ pub(crate) const MOMENTS: [Moment; 7] = [
 pub enum Aim {
     /// Any behaviour, sound or not.
     Any,
-    /// One half of the time what is sound as it is; else any behaviour, and then switch after switch
-    /// to which the lint objects is set back, until it has no objection left: what remains can have
-    /// no defect, or the lint is wrong.
+    /// One half of the time what is sound as it is; else any behaviour, and then switch after
+    /// switch to which the lint objects is set back, until it has no objection left: what remains
+    /// can have no defect, or the lint is wrong.
     Sound,
 }
 
@@ -102,7 +102,7 @@ pub fn generate_planted(
     plant: Plant,
 ) -> Scenario {
     let mut scenario = draw(choices, known, aim, Some(plant));
-    plant.rouse(choices, known, &mut scenario);
+    plant.make_act(choices, known, &mut scenario);
     plant.repair_others(choices, &mut scenario);
     scenario
 }
@@ -293,8 +293,8 @@ fn decode(
     }
 }
 
-/// Pages of a pool by what each request needs at its largest: enough for all, a little more than for
-/// the largest one, just enough for it, or, seldom, one too few.
+/// Pages of a pool by what each request needs at its largest: enough for all, a little more than
+/// for the largest one, just enough for it, or, seldom, one too few.
 fn pool_pages(choices: &mut impl Choices, needs: &[u32]) -> u32 {
     let largest = largest(needs);
     let all: u32 = needs.iter().sum();
@@ -401,8 +401,8 @@ fn faults(
     faults
 }
 
-/// Aborts at any moment: of none, some or nearly all requests, now and then of one twice. Every other
-/// one is at one moment, which in a crowd is mostly one that needs a crowd.
+/// Aborts at any moment: of none, some or nearly all requests, now and then of one twice. Every
+/// other one is at one moment, which in a crowd is mostly one that needs a crowd.
 fn aborts(choices: &mut impl Choices, requests: usize, is_crowded: bool) -> Vec<Fault> {
     let (weights, favourites): (&[u64], _) = match is_crowded {
         true => (&[4, 0, 7], &[Moment::Retracted, Moment::Running, Moment::Retracted][..]),

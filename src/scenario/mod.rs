@@ -1,8 +1,8 @@
 //! The one concrete description of a run: configuration, behaviours, workload, faults and, at the
 //! end, what it must show.
 //!
-//! Fuzz targets, property tests, sweeps, hazards and regressions all run this type. It holds no range
-//! and no float; unknown fields are refused. As a file it is TOML.
+//! Fuzz targets, property tests, sweeps, hazards and regressions all run this type. It holds no
+//! range and no float; unknown fields are refused. As a file it is TOML.
 
 use std::collections::BTreeMap;
 
@@ -144,7 +144,8 @@ pub struct DecodeConfig {
     /// What a running request adds to a step.
     #[serde(default = "request_ticks")]
     pub request_ticks: u64,
-    /// After how long an aborted request's pages are given back under `release_on_abort = "timeout"`.
+    /// After how long an aborted request's pages are given back under `release_on_abort =
+    /// "timeout"`.
     #[serde(default = "release_timeout_ticks")]
     pub release_timeout_ticks: u64,
 }
@@ -155,7 +156,7 @@ pub struct DecodeConfig {
 pub struct LinkConfig {
     /// What a copy costs, whatever it carries.
     pub copy_ticks: u64,
-    /// Bandwidth.
+    /// Bandwidth of the link, in bytes a tick.
     pub bytes_per_tick: u64,
     /// Bytes of one token's KV over all layers.
     pub token_bytes: u64,
@@ -360,7 +361,8 @@ pub struct TraceConfig {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum TraceFormat {
-    /// JSON lines as released with the Mooncake paper: timestamps in ms, an id for every 512 tokens.
+    /// JSON lines as released with the Mooncake paper: timestamps in ms, an id for every 512
+    /// tokens.
     Mooncake,
     /// CSV of the Azure LLM inference trace 2023: timestamps and token counts, no content.
     Azure,
@@ -383,14 +385,14 @@ pub enum Fault {
     },
     /// The message that a part has landed never comes.
     Lose {
-        /// Whose.
+        /// The request that the message is for.
         request: RequestId,
         /// Which of its messages, from 0, in order of landing.
         message: u32,
     },
     /// The message that a part has landed comes a second time, one message delay later.
     Double {
-        /// Whose.
+        /// The request that the message is for.
         request: RequestId,
         /// Which of its messages, from 0, in order of landing.
         message: u32,
@@ -402,7 +404,7 @@ pub enum Fault {
         /// Which of them.
         #[serde(default)]
         server: u32,
-        /// When.
+        /// The moment.
         at: Tick,
     },
 }
@@ -469,7 +471,7 @@ pub struct Expect {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(try_from = "file::BoundText", into = "file::BoundText")]
 pub enum Bound {
-    /// Just so many.
+    /// This many, no more and no fewer.
     Exactly(u64),
     /// So many or more.
     AtLeast(u64),

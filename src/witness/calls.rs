@@ -18,9 +18,9 @@ use crate::world::observer::{Call, Seen};
 /// One planner call, for every rank.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct KeptCall {
-    /// When.
+    /// The tick of the call.
     pub tick: Tick,
-    /// Whose.
+    /// The request that was planned for.
     pub request: RequestId,
     /// Which transfer of that request, from 0.
     pub attempt: u32,
@@ -41,7 +41,7 @@ pub struct KeptCall {
 /// A refusal of the planner, of a connection or for capacity.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct KeptRefusal {
-    /// Whose.
+    /// The request that was planned for.
     pub request: RequestId,
     /// Under which code.
     pub code: Code,
@@ -69,9 +69,9 @@ pub enum Fate {
 /// The rows of one request at its activation or its end.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Placed {
-    /// When.
+    /// The tick of the call.
     pub tick: Tick,
-    /// Whose.
+    /// The request that was planned for.
     pub request: RequestId,
     /// Positions found in the decode cache.
     pub matched: Tokens,
@@ -129,8 +129,8 @@ impl Calls {
         self.layout
     }
 
-    /// The call to look at first: the first refused one, else the first that wrote a wrong row, else
-    /// the first of a request with wrong rows, else the first of all.
+    /// The call to look at first: the first refused one, else the first that wrote a wrong row,
+    /// else the first of a request with wrong rows, else the first of all.
     pub fn notable(&self) -> Option<&KeptCall> {
         let first =
             |wanted: &dyn Fn(&KeptCall) -> bool| self.calls.iter().find(|call| wanted(call));

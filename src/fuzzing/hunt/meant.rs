@@ -1,5 +1,5 @@
-//! Which behaviours there are to look for, and which hunt is meant to find each: the one whose codes
-//! its hazard files show.
+//! Which behaviours there are to look for, and which hunt is meant to find each: the one whose
+//! codes its hazard files show.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -15,8 +15,8 @@ use crate::world::{self, Registry};
 /// Hunts by plant, with the number of hazard files that show it to each.
 type Votes = BTreeMap<Plant, BTreeMap<Target, u64>>;
 
-/// Every variant that the lint can object to, with the hunt that most of its hazard files in `folder`
-/// are first seen by; and the variants that it never objects to.
+/// Every variant that the lint can object to, with the hunt that most of its hazard files in
+/// `folder` are first seen by; and the variants that it never objects to.
 pub fn rows(folder: &Path) -> Result<(Vec<Row>, Vec<Plant>), CampaignError> {
     let known = Registry::default().names();
     let votes = votes(folder)?;

@@ -22,15 +22,15 @@ pub struct Page {
     pub is_complete: bool,
 }
 
-/// What the measurements of one cell come to.
+/// The measurements of one cell of the table, summed up.
 #[derive(Debug, PartialEq, Eq)]
 struct Cell<'a> {
     made: Vec<&'a Measurement>,
     seeds: u64,
 }
 
-/// The page for what `state` has of this hunt. `sound` are the variants that there is nothing to find
-/// of; `machine` says on what it was measured.
+/// The page for what `state` has of this hunt. `sound` are the variants that there is nothing to
+/// find of; `machine` says on what it was measured.
 pub fn page(
     hunt: &Hunt,
     state: &State,
@@ -211,7 +211,8 @@ fn list(title: &str, plants: &[Plant]) -> String {
     format!("\n{title}: {}.\n", names.join(", "))
 }
 
-/// What should never be: finds that the lint did not foresee, panics of the simulation, endless runs.
+/// What should never be: finds that the lint did not foresee, panics of the simulation, endless
+/// runs.
 fn bugs<'a>(made: impl Iterator<Item = &'a Measurement>) -> String {
     let mut text = String::new();
     for made in made {

@@ -66,8 +66,8 @@ impl Judge {
         Ok(Judge { kept, defects: out.join("new"), explained: out.join("finds") })
     }
 
-    /// What the crash of `target` on the bytes of `artifact` is. Of a hunt's find the artifact goes, as
-    /// the scenario says all that it does.
+    /// What the crash of `target` on the bytes of `artifact` is. Of a hunt's find the artifact
+    /// goes, as the scenario says all that it does.
     pub fn judge(&self, target: &str, artifact: &Path, said: &Said) -> Result<Find, CampaignError> {
         let bytes = std::fs::read(artifact).map_err(CampaignError::at(artifact))?;
         // A panic of the simulation has printed its message, and shows up as one of the target's.

@@ -50,8 +50,8 @@ pub struct Night<'a> {
 }
 
 impl Night<'_> {
-    /// Runs for `share`, or until `stop` is set. `crashed` hears of each crash and says whether to go
-    /// on after it.
+    /// Runs for `share`, or until `stop` is set. `crashed` hears of each crash and says whether to
+    /// go on after it.
     pub fn run(
         &self,
         share: Duration,
@@ -159,8 +159,8 @@ impl Figures {
     }
 }
 
-/// Drops the input of a crash from the corpus: what no longer means what it did when it was kept would
-/// crash again at the start of every round.
+/// Drops the input of a crash from the corpus: what no longer means what it did when it was kept
+/// would crash again at the start of every round.
 fn forget(corpus: &Path, artifact: &Path) -> Result<(), CampaignError> {
     let name = artifact.file_name().unwrap_or_default().to_string_lossy();
     let input = corpus.join(name.rsplit('-').next().unwrap_or_default());
@@ -186,8 +186,9 @@ mod tests {
 
     use super::*;
 
-    /// A target that crashes in its first two rounds and keeps an input in each; thinned, its corpus is
-    /// one input. As in a hunt, thinning crashes, too, and needs a place for what it crashed on.
+    /// A target that crashes in its first two rounds and keeps an input in each; thinned, its
+    /// corpus is one input. As in a hunt, thinning crashes, too, and needs a place for what it
+    /// crashed on.
     const SCRIPT: &str = r##"#!/bin/sh
 for word in "$@"; do
     case $word in

@@ -1,5 +1,5 @@
-//! *Lines*: a share over the values of a swept size, a line for each of a few things, with 95 % Wilson
-//! intervals.
+//! *Lines*: a share over the values of a swept size, a line for each of a few things, with 95 %
+//! Wilson intervals.
 //!
 //! The sizes stand at equal distances, whatever they are. The points of the lines stand a little
 //! apart, so that equal shares do not hide each other.

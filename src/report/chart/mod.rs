@@ -4,8 +4,8 @@
 //! [`Pen`]. Text is measured with the font that is compiled in, so that nothing is cut off and no
 //! system font is needed; SVG names only the family, whose usual fonts are narrower.
 //!
-//! The colours of [`THEME`] are used for nothing but text, lines and background, so that a dark page
-//! can exchange them by a style sheet.
+//! The colours of [`THEME`] are used for nothing but text, lines and background, so that a dark
+//! page can exchange them by a style sheet.
 
 use std::path::Path;
 

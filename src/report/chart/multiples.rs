@@ -1,5 +1,5 @@
-//! *Small multiples*: heat maps of the same rows, columns and colours, one for each value of a third
-//! setting.
+//! *Small multiples*: heat maps of the same rows, columns and colours, one for each value of a
+//! third setting.
 
 use plotters::backend::DrawingBackend;
 use plotters::style::text_anchor::HPos;

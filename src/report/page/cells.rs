@@ -1,5 +1,5 @@
-//! Tables: the cells that fail, worst first, and the numbers of a chart; each row with the command that
-//! repeats one of its runs.
+//! Tables: the cells that fail, worst first, and the numbers of a chart; each row with the command
+//! that repeats one of its runs.
 
 use maud::{Markup, html};
 

@@ -16,8 +16,8 @@ pub(super) fn scale(end: f64) -> Scale {
 
 impl Part<'_> {
     /// A panel for each level at which the class was found, all of one scale: added up over levels,
-    /// a cell's share would depend on how many of its runs had a chance at each. A class that was not
-    /// found at any level has one map of all.
+    /// a cell's share would depend on how many of its runs had a chance at each. A class that was
+    /// not found at any level has one map of all.
     pub(super) fn maps(&self, class: Class) -> Result<Markup, ReportError> {
         let (rows, columns) = (self.shown.rows, self.shown.columns);
         let name = format!("{}-heat-map", slug(class.name()));

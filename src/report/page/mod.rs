@@ -1,8 +1,8 @@
 //! One self-contained HTML page: charts, the table below each, and a command for every cell.
 //!
 //! It needs neither network nor script, follows the reader's light or dark theme and fits narrow
-//! screens. The charts also lie beside it as SVG, PNG and CSV files. Each ledger has a part of its own;
-//! [`write()`] joins them, and each section of a part is a file.
+//! screens. The charts also lie beside it as SVG, PNG and CSV files. Each ledger has a part of its
+//! own; [`write()`] joins them, and each section of a part is a file.
 
 use std::path::{Path, PathBuf};
 

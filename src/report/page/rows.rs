@@ -1,5 +1,5 @@
-//! *Rows*: a table of a page, which becomes a list of cards on narrow screens. Every cell carries the
-//! name of its column for that.
+//! *Rows*: a table of a page, which becomes a list of cards on narrow screens. Every cell carries
+//! the name of its column for that.
 
 use maud::{Markup, html};
 
@@ -34,12 +34,12 @@ impl Column {
         Column { title: title.to_owned(), kind: Kind::Name }
     }
 
-    /// Anything in words.
+    /// A column of words.
     pub(super) fn text(title: &str) -> Column {
         Column { title: title.to_owned(), kind: Kind::Text }
     }
 
-    /// Numbers.
+    /// A column of numbers.
     pub(super) fn number(title: &str) -> Column {
         Column { title: title.to_owned(), kind: Kind::Number }
     }
@@ -52,17 +52,17 @@ pub(super) struct Field {
 }
 
 impl Field {
-    /// A text.
+    /// A cell of plain text.
     pub(super) fn text(text: &str) -> Field {
         Field::html(html! { (text) })
     }
 
-    /// Markup.
+    /// A cell of any markup.
     pub(super) fn html(html: Markup) -> Field {
         Field { html, columns: 1 }
     }
 
-    /// The same over so many columns, which it then does not belong to.
+    /// The same cell over this many columns; it then carries the name of none.
     pub(super) fn over(self, columns: usize) -> Field {
         Field { columns, ..self }
     }

@@ -123,7 +123,8 @@ impl Part<'_> {
         html! { @for note in notes { p.note { (note) } } }
     }
 
-    /// The opening chart: how each behaviour fails, or without such an axis any defect by both axes.
+    /// The opening chart: how each behaviour fails, or without such an axis any defect by both
+    /// axes.
     pub(super) fn summary(&self) -> Result<Markup, ReportError> {
         let Some(behaviour) = self.shown.behaviour else {
             let pivot = self.table.pivot(Class::Defect, self.shown.rows, self.shown.columns, None);

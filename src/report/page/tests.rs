@@ -37,7 +37,11 @@ fn only_charts_of_a_former_report_are_removed() {
     for file in ["old-bars.svg", "old-bars.png", "mine-bars.svg"] {
         std::fs::write(out.0.join(file), "a").unwrap();
     }
-    std::fs::write(out.0.join("index.html"), former::link("old-bars", &["svg", "png"])).unwrap();
+    std::fs::write(
+        out.0.join("index.html"),
+        former::link("old-bars", &["svg", "png"]).into_string(),
+    )
+    .unwrap();
     write(&[ledger], &Options::default(), &out.0).unwrap();
     assert!(!out.0.join("old-bars.svg").exists() && !out.0.join("old-bars.png").exists());
     assert!(out.0.join("mine-bars.svg").exists() && out.0.join("any-defect-bars.svg").exists());

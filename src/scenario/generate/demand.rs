@@ -157,8 +157,8 @@ fn shared(choices: &mut impl Choices, habits: &Habits, earlier: &[RequestSpec]) 
     runs
 }
 
-/// A length near the places where something begins or ends. The lowest draw is about the longest, so
-/// that scenarios stay large when a fuzzer's bytes end.
+/// A length near the places where something begins or ends. The lowest draw is about the longest,
+/// so that scenarios stay large when a fuzzer's bytes end.
 fn tokens(choices: &mut impl Choices, layout: LayoutConfig, longest: u32) -> u32 {
     let (page, virtual_page) = (layout.page_size, layout.virtual_page());
     let drawn = match choices.below(8) {

@@ -11,8 +11,8 @@ use crate::scenario::generate::{Aim, generate_planted};
 use crate::scenario::lint::lint;
 use crate::scenario::validate::{KnownPolicies, validate};
 
-/// Scenarios in which a variant must be objected to once, or it counts as sound on its own. Of those
-/// that are not, the rarest is objected to in one of some seven.
+/// Scenarios in which a variant must be objected to once, or it counts as sound on its own. Of
+/// those that are not, the rarest is objected to in one of some seven.
 const DRAWS: u64 = 400;
 
 /// A variant of a switch that is not its default.
@@ -96,7 +96,7 @@ impl Plant {
     }
 
     /// Where the lint has no objection, sets one other switch so that it has, if any will do.
-    pub(super) fn rouse(
+    pub(super) fn make_act(
         self,
         choices: &mut impl Choices,
         known: &KnownPolicies,
@@ -119,17 +119,17 @@ impl Plant {
         scenario.behaviour = if beside.is_empty() { before } else { *choices.pick(&beside) };
     }
 
-    /// Sets switches back that the lint objects to, but for this one and those without which the lint
-    /// would not object to this one.
+    /// Sets switches back that the lint objects to, but for this one and those without which the
+    /// lint would not object to this one.
     pub(super) fn repair_others(self, choices: &mut impl Choices, scenario: &mut Scenario) {
         loop {
-            let is_roused = self.is_objected_to(scenario);
+            let is_objected = self.is_objected_to(scenario);
             let mut repaired = Vec::new();
             for other in lint(scenario) {
                 let mut behaviour = scenario.behaviour;
                 behaviour.reset(other.switch);
                 let before = std::mem::replace(&mut scenario.behaviour, behaviour);
-                if other.switch != self.switch && self.is_objected_to(scenario) == is_roused {
+                if other.switch != self.switch && self.is_objected_to(scenario) == is_objected {
                     repaired.push(behaviour);
                 }
                 scenario.behaviour = before;
@@ -196,12 +196,12 @@ mod tests {
     fn no_objection_to_another_switch_is_left_without_need() {
         for plant in Plant::all() {
             for scenario in drawn(plant, 50) {
-                let is_roused = plant.is_objected_to(&scenario);
+                let is_objected = plant.is_objected_to(&scenario);
                 for other in objected(&scenario).into_iter().filter(|&name| name != plant.switch) {
                     let mut without = scenario.clone();
                     without.behaviour.reset(other);
                     let still = plant.is_objected_to(&without);
-                    assert!(is_roused && !still, "{plant}: {other} in {scenario:?}");
+                    assert!(is_objected && !still, "{plant}: {other} in {scenario:?}");
                 }
             }
         }
@@ -210,9 +210,9 @@ mod tests {
     #[test]
     fn a_plant_that_needs_company_gets_it() {
         let plant = Plant::parse("free_check=none").unwrap();
-        let roused = drawn(plant, 200).filter(|scenario| plant.is_objected_to(scenario));
+        let with_objection = drawn(plant, 200).filter(|scenario| plant.is_objected_to(scenario));
         let mut count = 0;
-        for scenario in roused {
+        for scenario in with_objection {
             let switches = objected(&scenario);
             let company: Vec<_> = switches.iter().filter(|name| **name != "free_check").collect();
             assert!(matches!(company[..], [&"duplicate_insert" | &"free_segment"]), "{switches:?}");

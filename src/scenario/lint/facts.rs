@@ -72,8 +72,8 @@ impl Facts {
         let all = computed.zip(sizes.requests);
         let one_chunk =
             all.is_some_and(|(longest, count)| count * longest.next_multiple_of(page) <= chunk);
-        // A cached prefix goes out with the first chunk, and what was computed before the destination
-        // was known with the next one; otherwise only a partial page can wait.
+        // A cached prefix goes out with the first chunk, and what was computed before the
+        // destination was known with the next one; otherwise only a partial page can wait.
         let waits = behaviours.prefill_start == PrefillStart::AtArrival;
         let more = match behaviours.source_length {
             SourceLength::Prompt => 0,

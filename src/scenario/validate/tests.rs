@@ -28,109 +28,100 @@ fn a_cache_with_one_order_of_eviction_refuses_the_others() {
     }
 }
 
+/// Assignments, and the refusal of each.
+const OUT_OF_BOUNDS: &[(&str, &str)] = &[
+    ("title=\"a\\nb\"", "title: must be one line, got several"),
+    ("layout.page_size=0", "layout.page_size: must be 1 to 4096, got 0"),
+    ("layout.page_size=4097", "layout.page_size: must be 1 to 4096, got 4097"),
+    ("layout.ranks=0", "layout.ranks: must be 1 to 256, got 0"),
+    ("layout.ranks=257", "layout.ranks: must be 1 to 256, got 257"),
+    ("prefill.workers=0", "prefill.workers: must be 1 to 64, got 0"),
+    ("prefill.pages=0", "prefill.pages: must be 1 to 16777216, got 0"),
+    ("prefill.pages=16777217", "prefill.pages: must be 1 to 16777216, got 16777217"),
+    ("prefill.cache=trie", "prefill.cache: must be one of block_hash, none, radix, got \"trie\""),
+    ("prefill.eviction=x", "prefill.eviction: must be one of lru, priority, got \"x\""),
+    ("prefill.free_order=x", "prefill.free_order: must be one of sorted, stack, got \"x\""),
+    (
+        "prefill.admission=x",
+        "prefill.admission: must be one of first_come, longest_prefix, got \"x\"",
+    ),
+    (
+        "prefill.chunk_tokens=1",
+        "prefill.chunk_tokens: must be 2 to 8388608 (by layout.page_size), got 1",
+    ),
+    ("prefill.chunk_tokens=8388609", "prefill.chunk_tokens: must be 2 to 8388608 (by layout"),
+    ("prefill.step_ticks=1099511627777", "prefill.step_ticks: must be 0 to 1099511627776,"),
+    ("prefill.token_ticks=134217729", "prefill.token_ticks: must be 0 to 134217728 (by prefill."),
+    ("decode.workers=65", "decode.workers: must be 1 to 64, got 65"),
+    ("decode.pages=0", "decode.pages: must be 1 to 16777216, got 0"),
+    (
+        "decode.draft=true",
+        "decode.draft: must be false, since the checked planner lays out no draft rows, got",
+    ),
+    ("decode.leftover_rows=2", "decode.leftover_rows: must be 0 to 1 (by layout.page_size), got"),
+    ("decode.cache=trie", "decode.cache: must be one of block_hash, none, radix, got \"trie\""),
+    ("decode.eviction=x", "decode.eviction: must be one of lru, priority, got \"x\""),
+    ("decode.free_order=x", "decode.free_order: must be one of sorted, stack, got \"x\""),
+    ("decode.step_ticks=1099511627777", "decode.step_ticks: must be 0 to 1099511627776,"),
+    ("decode.request_ticks=1099511627777", "decode.request_ticks: must be 0 to 10995116277"),
+    ("decode.release_timeout_ticks=1099511627777", "decode.release_timeout_ticks: must be"),
+    ("profile=sglang-0.5.17", "decode.cache: must be \"none\", since sglang-0.5.17 allows no"),
+    ("link.copy_ticks=1099511627777", "link.copy_ticks: must be 0 to 1099511627776, got"),
+    ("link.bytes_per_tick=0", "link.bytes_per_tick: must be 1 to 18446744073709551615, got 0"),
+    ("link.token_bytes=0", "link.token_bytes: must be 1 to 2811000, got 0"),
+    ("link.message_ticks=1099511627777", "link.message_ticks: must be 0 to 1099511627776,"),
+    ("link.delay_ticks=1099511627777", "link.delay_ticks: must be 0 to 1099511627776, got"),
+    ("link.pack_tokens=0", "link.pack_tokens: must be a multiple of the page size 2 from 2"),
+    ("link.pack_tokens=7", "link.pack_tokens: must be a multiple of the page size 2 from 2"),
+    ("pairing.prefill_ranks=0", "pairing.prefill_ranks: must be 1 to 256, got 0"),
+    ("pairing.prefill_rank=1", "pairing.prefill_rank: must be 0 to 0 (by pairing.prefill_ranks)"),
+    ("pairing.decode_rank=2", "pairing.decode_rank: must be 0 to 1 (by layout.ranks), got 2"),
+    ("pairing.prefill_page_size=0", "pairing.prefill_page_size: must be 1 to 4096, got 0"),
+    ("pairing.prefill_attention_cp=0", "pairing.prefill_attention_cp: must be 1 to 256, got"),
+    ("pairing.prefill_entry_bytes=[]", "pairing.prefill_entry_bytes: must be a list of at"),
+    ("pairing.decode_entry_bytes=[5, 0]", "pairing.decode_entry_bytes.1: must be 1 to 4294"),
+    ("workload.requests=[]", "workload.requests: must be 1 to 4000000, got 0"),
+    ("workload.requests.0.at=1099511627777", "workload.requests.0.at: must be 0 to 10995116"),
+    ("workload.requests.0.prompt=[]", "workload.requests.0.prompt: must be 1 to 65536, got 0"),
+    (
+        "workload.requests.0.prompt.0.len=0",
+        "workload.requests.0.prompt.0.len: must be 1 to 8388608, got 0",
+    ),
+    (
+        "workload.requests.0.prompt.0.offset=8388609",
+        "workload.requests.0.prompt.0.offset: must be 0 to 8388608, got 8388609",
+    ),
+    (
+        "workload.requests.0.prompt.0.content=281474976710656",
+        "workload.requests.0.prompt.0.content: must be 0 to 281474976710655, got 2814749",
+    ),
+    (
+        "workload.requests.0.prompt=[{content=1,len=8388608},{content=2,len=1}]",
+        "workload.requests.0.prompt: must be at most 8388608 tokens in all, got 8388609",
+    ),
+    ("workload.requests.0.output=0", "workload.requests.0.output: must be 1 to 1048576, got 0"),
+    (
+        "workload.requests.0.output_content=281474976710656",
+        "workload.requests.0.output_content: must be 0 to 281474976710655, got",
+    ),
+    (
+        "workload.requests=[{at=3,prompt=[{content=1,len=1}],output=1},\
+          {at=2,prompt=[{content=1,len=1}],output=1}]",
+        "workload.requests.1.at: must be at least 3, the arrival before it, got 2",
+    ),
+    (
+        "faults=[{abort={request=0}},{abort={request=1}}]",
+        "faults.1.abort.request: must be 0 to 0, got 1",
+    ),
+    (
+        "faults=[{abort={request=0,after=1099511627777}}]",
+        "faults.0.abort.after: must be 0 to 1099511627776, got 1099511627777",
+    ),
+];
+
 #[test]
 fn what_is_out_of_bounds_is_refused_with_path_range_and_value() {
-    for (assignment, expected) in [
-        ("title=\"a\\nb\"", "title: must be one line, got several"),
-        ("layout.page_size=0", "layout.page_size: must be 1 to 4096, got 0"),
-        ("layout.page_size=4097", "layout.page_size: must be 1 to 4096, got 4097"),
-        ("layout.ranks=0", "layout.ranks: must be 1 to 256, got 0"),
-        ("layout.ranks=257", "layout.ranks: must be 1 to 256, got 257"),
-        ("prefill.workers=0", "prefill.workers: must be 1 to 64, got 0"),
-        ("prefill.pages=0", "prefill.pages: must be 1 to 16777216, got 0"),
-        ("prefill.pages=16777217", "prefill.pages: must be 1 to 16777216, got 16777217"),
-        (
-            "prefill.cache=trie",
-            "prefill.cache: must be one of block_hash, none, radix, got \"trie\"",
-        ),
-        ("prefill.eviction=x", "prefill.eviction: must be one of lru, priority, got \"x\""),
-        ("prefill.free_order=x", "prefill.free_order: must be one of sorted, stack, got \"x\""),
-        (
-            "prefill.admission=x",
-            "prefill.admission: must be one of first_come, longest_prefix, got \"x\"",
-        ),
-        (
-            "prefill.chunk_tokens=1",
-            "prefill.chunk_tokens: must be 2 to 8388608 (by layout.page_size), got 1",
-        ),
-        ("prefill.chunk_tokens=8388609", "prefill.chunk_tokens: must be 2 to 8388608 (by layout"),
-        ("prefill.step_ticks=1099511627777", "prefill.step_ticks: must be 0 to 1099511627776,"),
-        (
-            "prefill.token_ticks=134217729",
-            "prefill.token_ticks: must be 0 to 134217728 (by prefill.",
-        ),
-        ("decode.workers=65", "decode.workers: must be 1 to 64, got 65"),
-        ("decode.pages=0", "decode.pages: must be 1 to 16777216, got 0"),
-        (
-            "decode.draft=true",
-            "decode.draft: must be false, since the checked planner lays out no draft rows, got",
-        ),
-        (
-            "decode.leftover_rows=2",
-            "decode.leftover_rows: must be 0 to 1 (by layout.page_size), got",
-        ),
-        ("decode.cache=trie", "decode.cache: must be one of block_hash, none, radix, got \"trie\""),
-        ("decode.eviction=x", "decode.eviction: must be one of lru, priority, got \"x\""),
-        ("decode.free_order=x", "decode.free_order: must be one of sorted, stack, got \"x\""),
-        ("decode.step_ticks=1099511627777", "decode.step_ticks: must be 0 to 1099511627776,"),
-        ("decode.request_ticks=1099511627777", "decode.request_ticks: must be 0 to 10995116277"),
-        ("decode.release_timeout_ticks=1099511627777", "decode.release_timeout_ticks: must be"),
-        ("profile=sglang-0.5.17", "decode.cache: must be \"none\", since sglang-0.5.17 allows no"),
-        ("link.copy_ticks=1099511627777", "link.copy_ticks: must be 0 to 1099511627776, got"),
-        ("link.bytes_per_tick=0", "link.bytes_per_tick: must be 1 to 18446744073709551615, got 0"),
-        ("link.token_bytes=0", "link.token_bytes: must be 1 to 2811000, got 0"),
-        ("link.message_ticks=1099511627777", "link.message_ticks: must be 0 to 1099511627776,"),
-        ("link.delay_ticks=1099511627777", "link.delay_ticks: must be 0 to 1099511627776, got"),
-        ("link.pack_tokens=0", "link.pack_tokens: must be a multiple of the page size 2 from 2"),
-        ("link.pack_tokens=7", "link.pack_tokens: must be a multiple of the page size 2 from 2"),
-        ("pairing.prefill_ranks=0", "pairing.prefill_ranks: must be 1 to 256, got 0"),
-        (
-            "pairing.prefill_rank=1",
-            "pairing.prefill_rank: must be 0 to 0 (by pairing.prefill_ranks)",
-        ),
-        ("pairing.decode_rank=2", "pairing.decode_rank: must be 0 to 1 (by layout.ranks), got 2"),
-        ("pairing.prefill_page_size=0", "pairing.prefill_page_size: must be 1 to 4096, got 0"),
-        ("pairing.prefill_attention_cp=0", "pairing.prefill_attention_cp: must be 1 to 256, got"),
-        ("pairing.prefill_entry_bytes=[]", "pairing.prefill_entry_bytes: must be a list of at"),
-        ("pairing.decode_entry_bytes=[5, 0]", "pairing.decode_entry_bytes.1: must be 1 to 4294"),
-        ("workload.requests=[]", "workload.requests: must be 1 to 4000000, got 0"),
-        ("workload.requests.0.at=1099511627777", "workload.requests.0.at: must be 0 to 10995116"),
-        ("workload.requests.0.prompt=[]", "workload.requests.0.prompt: must be 1 to 65536, got 0"),
-        (
-            "workload.requests.0.prompt.0.len=0",
-            "workload.requests.0.prompt.0.len: must be 1 to 8388608, got 0",
-        ),
-        (
-            "workload.requests.0.prompt.0.offset=8388609",
-            "workload.requests.0.prompt.0.offset: must be 0 to 8388608, got 8388609",
-        ),
-        (
-            "workload.requests.0.prompt.0.content=281474976710656",
-            "workload.requests.0.prompt.0.content: must be 0 to 281474976710655, got 2814749",
-        ),
-        (
-            "workload.requests.0.prompt=[{content=1,len=8388608},{content=2,len=1}]",
-            "workload.requests.0.prompt: must be at most 8388608 tokens in all, got 8388609",
-        ),
-        ("workload.requests.0.output=0", "workload.requests.0.output: must be 1 to 1048576, got 0"),
-        (
-            "workload.requests.0.output_content=281474976710656",
-            "workload.requests.0.output_content: must be 0 to 281474976710655, got",
-        ),
-        (
-            "workload.requests=[{at=3,prompt=[{content=1,len=1}],output=1},\
-          {at=2,prompt=[{content=1,len=1}],output=1}]",
-            "workload.requests.1.at: must be at least 3, the arrival before it, got 2",
-        ),
-        (
-            "faults=[{abort={request=0}},{abort={request=1}}]",
-            "faults.1.abort.request: must be 0 to 0, got 1",
-        ),
-        (
-            "faults=[{abort={request=0,after=1099511627777}}]",
-            "faults.0.abort.after: must be 0 to 1099511627776, got 1099511627777",
-        ),
-    ] {
+    for (assignment, expected) in OUT_OF_BOUNDS {
         let error = refused(&small(), &[assignment]);
         assert!(error.starts_with(expected), "{assignment}: {error}");
     }
