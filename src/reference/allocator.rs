@@ -26,11 +26,12 @@ pub enum Rule {
     Unsettled,
 }
 
-/// A server's call. Numbers of holders wrap around, so that every list of operations is a valid one.
+/// A server's call. Numbers of holders wrap around, so that every list of operations is a valid
+/// one.
 #[derive(Clone, Debug)]
 pub enum Operation {
-    /// Grows holders by so many tokens each in one batch. The number past the last holder begins a new
-    /// one, each time; another one counts once.
+    /// Grows holders by so many tokens each in one batch. The number past the last holder begins a
+    /// new one, each time; another one counts once.
     Extend(Vec<(usize, u32)>),
     /// Adds a token to so many of the first holders.
     Decode(usize),
@@ -213,8 +214,8 @@ impl Server {
 }
 
 impl Lists {
-    /// Takes what the pool answered to a call for `needed` pages, which wants `estimate` of them on the
-    /// list beforehand, after comparing it. `None` is a refusal.
+    /// Takes what the pool answered to a call for `needed` pages, which wants `estimate` of them on
+    /// the list beforehand, after comparing it. `None` is a refusal.
     fn take(
         &mut self,
         needed: usize,
@@ -278,8 +279,8 @@ fn take_one(list: &mut Vec<u32>, page: u32) {
 /// Free pages that go together: how many, and the first.
 type Piece = (usize, u32);
 
-/// Takes from the smallest piece that holds all, else from the largest, the lowest of equals. A page
-/// that is free twice is in a piece once, and again when the call has taken all others it can.
+/// Takes from the smallest piece that holds all, else from the largest, the lowest of equals. A
+/// page that is free twice is in a piece once, and again when the call has taken all others it can.
 fn take_pieces(list: &mut Vec<u32>, needed: usize, pieces: fn(&[u32]) -> Vec<Piece>) -> Vec<u32> {
     let mut taken = Vec::new();
     while taken.len() < needed {
@@ -317,8 +318,8 @@ fn runs(list: &[u32]) -> Vec<Piece> {
     runs
 }
 
-/// The free pages of a list as the largest aligned blocks of a power of two that are all free; page 1
-/// is aligned to everything.
+/// The free pages of a list as the largest aligned blocks of a power of two that are all free; page
+/// 1 is aligned to everything.
 fn blocks(list: &[u32]) -> Vec<Piece> {
     let mut is_free = [false; PAGES_MAX as usize + 1];
     for &page in list {

@@ -282,7 +282,8 @@ impl Transfer {
         }
     }
 
-    /// Pages go back once no copy needs them and nobody computes into them, the source perhaps earlier.
+    /// Pages go back once no copy needs them and nobody computes into them, the source perhaps
+    /// earlier.
     fn settle(&mut self) {
         let is_drained = self.on_the_way.is_empty();
         let is_done = match self.rules.source_release {

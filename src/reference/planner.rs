@@ -74,7 +74,8 @@ impl Case {
         self.offset * self.page + token
     }
 
-    /// The ordinal of the token's destination page: N tokens to a row of all ranks, P rows to a page.
+    /// The ordinal of the token's destination page: N tokens to a row of all ranks, P rows to a
+    /// page.
     fn target_page(&self, token: u32) -> u32 {
         self.sent(token) / self.ranks / self.page
     }
@@ -126,8 +127,8 @@ impl Case {
         self.misaligned().or_else(source).or_else(shortage)
     }
 
-    /// Why the indexed revision refuses a rank, if it does: the first index past the end of a list, the
-    /// lists in the order in which they are read.
+    /// Why the indexed revision refuses a rank, if it does: the first index past the end of a list,
+    /// the lists in the order in which they are read.
     pub fn indexed(&self, rank: u32) -> Option<Refusal> {
         let source = |token| token / self.page;
         let target = |token| self.target_page(token);

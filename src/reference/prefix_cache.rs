@@ -1,4 +1,5 @@
-//! Prefix caches: a table of prompt prefixes, with the page of each, and the queue of those that may go.
+//! Prefix caches: a table of prompt prefixes, with the page of each, and the queue of those that
+//! may go.
 
 use crate::cache::{Anchor, PrefixCache};
 use crate::prompt::{Chains, ContentId, PageKey, Run};
@@ -18,8 +19,8 @@ pub enum Dropping {
 pub enum Naming {
     /// As servers do it: a key stands for all tokens up to its page's end.
     Chained,
-    /// By the page's own tokens, so that equal keys follow different beginnings. Only a cache that keeps
-    /// the paths themselves can tell them apart.
+    /// By the page's own tokens, so that equal keys follow different beginnings. Only a cache that
+    /// keeps the paths themselves can tell them apart.
     Alone,
 }
 
