@@ -1,20 +1,23 @@
-//! What each row of a pool holds, as stamps: whose KV, of which position, written when and for whom.
+//! What each row of a pool holds, as stamps: KV of whose text, of which position, written when and for
+//! whom.
 //!
-//! Rows of a page that continue each other are one [`Extent`], so a page costs its few extents and
-//! not its rows. Giving a page back does not clear it: a stale row keeps its old stamp, as real
+//! A row names its token by a request's text and the position in it. Two rows of different texts hold
+//! equal KV where the texts have equal chains at that position ([`Texts`] knows them). So rows of a
+//! page that continue each other are one [`Extent`], whatever the prompt is composed of, and a page
+//! costs its few extents and not its rows. Giving a page back does not clear it: a stale row keeps its old stamp, as real
 //! memory does.
 
 use std::cmp::Ordering;
 
-use crate::prompt::{ChainId, Sequence};
+use crate::prompt::{ChainId, Sequence, Texts};
 use crate::units::{PageId, PageSize, Pages, RequestId, Tick, Tokens};
 
 /// What one row holds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Stamp {
-    /// The history of the token whose KV it is.
-    pub chain: ChainId,
-    /// The token's position.
+    /// The request in whose text the token stands whose KV it is.
+    pub text: RequestId,
+    /// The token's position in that text.
     pub position: Tokens,
     /// When the row was written.
     pub written: Tick,
@@ -23,9 +26,21 @@ pub struct Stamp {
 }
 
 impl Stamp {
+    /// The history of the token, where its text is known.
+    pub fn chain(&self, texts: &Texts) -> Option<ChainId> {
+        texts.chain_at(self.text, self.position)
+    }
+
     /// Whether this is the KV of `sequence` at the stamp's own position.
-    pub fn is_of(&self, sequence: &Sequence) -> bool {
-        sequence.chain_at(self.position) == Some(self.chain)
+    pub fn is_of(&self, sequence: &Sequence, texts: &Texts) -> bool {
+        let chain = self.chain(texts);
+        chain.is_some() && sequence.chain_at(self.position) == chain
+    }
+
+    /// Whether both are KV of the same token of the same history.
+    pub fn is_same_kv(&self, other: &Stamp, texts: &Texts) -> bool {
+        self.position == other.position
+            && (self.text == other.text || self.chain(texts) == other.chain(texts))
     }
 }
 
@@ -107,7 +122,7 @@ impl Held {
 
     const fn list_of(start: u32) -> Held {
         let stamp = Stamp {
-            chain: ChainId(0),
+            text: RequestId(0),
             position: Tokens(0),
             written: Tick(0),
             writer: RequestId(0),
@@ -270,9 +285,9 @@ mod tests {
 
     use super::*;
 
-    fn extent(start: u32, len: u32, chain: u32, position: u32, step: u32) -> Extent {
+    fn extent(start: u32, len: u32, text: u32, position: u32, step: u32) -> Extent {
         let stamp = Stamp {
-            chain: ChainId(chain),
+            text: RequestId(text),
             position: Tokens(position),
             written: Tick(1),
             writer: RequestId(0),
@@ -289,8 +304,8 @@ mod tests {
         ) {
             let mut memory = Memory::new(1);
             let mut plain = [None; 32];
-            for (start, len, chain, position, step, erase) in writes {
-                let new = extent(start, len, chain, position, step);
+            for (start, len, text, position, step, erase) in writes {
+                let new = extent(start, len, text, position, step);
                 if erase {
                     memory.erase(PageId(1), start, len);
                 } else {

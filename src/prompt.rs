@@ -9,10 +9,11 @@
 //! pages, never tokens.
 
 use std::collections::BTreeMap;
+use std::rc::Rc;
 
 use serde::{Deserialize, Serialize};
 
-use crate::units::{PageSize, Tokens};
+use crate::units::{PageSize, RequestId, Tokens};
 
 /// A piece of text that requests may share. Ids below [`ContentId::OWN`] are free for scenarios and
 /// traces.
@@ -123,6 +124,32 @@ impl Chains {
     fn chain(&mut self, link: Link) -> ChainId {
         let next = u32::try_from(self.known.len()).expect("limits keep runs within u32");
         *self.known.entry(link).or_insert(ChainId(next))
+    }
+}
+
+/// The texts of requests, prompt and output, by request.
+#[derive(Default)]
+pub struct Texts {
+    by_request: Vec<Option<Rc<Sequence>>>,
+}
+
+impl Texts {
+    /// Takes up the text of a request.
+    pub fn insert(&mut self, request: RequestId, text: Rc<Sequence>) {
+        if self.by_request.len() <= request.index() {
+            self.by_request.resize(request.index() + 1, None);
+        }
+        self.by_request[request.index()] = Some(text);
+    }
+
+    /// The text of a request, if it is known.
+    pub fn get(&self, request: RequestId) -> Option<&Rc<Sequence>> {
+        self.by_request.get(request.index())?.as_ref()
+    }
+
+    /// The chain at `position` of a request's text; `None` past its end or where it is not known.
+    pub fn chain_at(&self, request: RequestId, position: Tokens) -> Option<ChainId> {
+        self.get(request)?.chain_at(position)
     }
 }
 

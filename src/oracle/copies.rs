@@ -9,7 +9,8 @@ use super::placement::Transfer;
 use crate::event::{Part, Server, Write};
 use crate::finding::Code;
 use crate::memory::Memory;
-use crate::units::{PageId, RequestId};
+use crate::prompt::Texts;
+use crate::units::{PageId, RequestId, Tokens};
 
 /// A copy on its way.
 struct InFlight {
@@ -183,30 +184,42 @@ impl Copies {
         ledgers: &Ledgers,
         part: Part,
         mut transfer: Option<&mut Transfer>,
-        (writes, memory): (&[Write], &[Memory]),
+        (writes, memory, texts): (&[Write], &[Memory], &Texts),
         (rows, page_rows): (u32, u32),
     ) {
         let copy = self.of(part.request).copy(part);
         let ledger = ledgers.of(copy.target);
-        for write in writes {
+        let inside = |write: &Write| {
             let first = write.page.0 * page_rows + write.start;
-            let inside = rows.saturating_sub(first).min(write.len);
-            if inside < write.len {
-                let found = format!("draft row {} of {rows}", first + write.len - 1);
-                copy.draft_outside.get_or_insert(found);
-            }
+            rows.saturating_sub(first).min(write.len)
+        };
+        let mut is_outside = false;
+        for write in writes {
+            let inside = inside(write);
+            is_outside |= inside < write.len;
             match (ledger.owner(write.page), &mut transfer) {
                 _ if inside == 0 => {}
                 (Owner::Request(owner, ordinal), Some(transfer)) if owner == part.request => {
                     let write = Write { len: inside, ..*write };
-                    copy.draft_twice += transfer.wrote_draft(part.rank, ordinal.0, &write, memory);
+                    copy.draft_twice +=
+                        transfer.wrote_draft(part.rank, ordinal.0, &write, memory, texts);
                 }
-                (owner, _) => {
-                    let found = || format!("draft {}", rows_of_another(write.page, owner));
-                    copy.draft_outside.get_or_insert_with(found);
-                }
+                _ => is_outside = true,
             }
         }
+        if !is_outside {
+            return;
+        }
+        // People are shown the first history that is wrong.
+        let has_transfer = transfer.is_some();
+        copy.draft_outside = by_history(writes, texts).iter().find_map(|write| {
+            let last = write.page.0 * page_rows + write.start + write.len - 1;
+            match ledger.owner(write.page) {
+                _ if inside(write) < write.len => Some(format!("draft row {last} of {rows}")),
+                Owner::Request(owner, _) if owner == part.request && has_transfer => None,
+                owner => Some(format!("draft {}", rows_of_another(write.page, owner))),
+            }
+        });
     }
 }
 
@@ -218,7 +231,7 @@ impl Landed {
         part: Part,
         transfer: Option<&mut Transfer>,
         writes: &[Write],
-        memory: &[Memory],
+        (memory, texts): (&[Memory], &Texts),
     ) -> [Option<Violation>; 2] {
         let (mut outside, mut twice) = (None, self.draft_twice);
         let mut transfer = transfer;
@@ -226,7 +239,7 @@ impl Landed {
             match (ledger.owner(write.page), &mut transfer) {
                 (Owner::Request(owner, ordinal), Some(transfer)) if owner == part.request => {
                     let memory = &memory[part.rank.index()];
-                    twice += transfer.wrote(part.rank, ordinal.0, write, memory);
+                    twice += transfer.wrote(part.rank, ordinal.0, write, (memory, texts));
                 }
                 (owner, _) => outside = outside.or(Some((write.page, owner))),
             }
@@ -254,6 +267,7 @@ pub(super) fn unwritten(
     part: Part,
     transfer: &Transfer,
     writes: &[Write],
+    texts: &Texts,
 ) -> Option<Violation> {
     if !transfer.source_right {
         return None;
@@ -267,10 +281,63 @@ pub(super) fn unwritten(
             }
             _ => write.len,
         };
-        judged > 0 && !transfer.owns_content(&Write { len: judged, ..**write })
+        judged > 0 && !transfer.owns_content(&Write { len: judged, ..**write }, texts)
     };
+    if !writes.iter().any(|write| is_unwritten(&write)) {
+        return None;
+    }
+    // What is told apart for people are histories, and not whose text they stand in.
+    let writes = by_history(writes, texts);
     let write = writes.iter().find(is_unwritten)?;
-    let found = describe(write.content.map(|(stamp, _)| stamp));
+    let found = describe(write.content.map(|(stamp, _)| stamp), texts);
     let expected = format!("piece {} written before it is read", part.piece);
     Some(Violation::new(Code::ReadUnwritten, expected, found))
+}
+
+/// The same writes, each of one history, and neighbours of one history as one.
+fn by_history(writes: &[Write], texts: &Texts) -> Vec<Write> {
+    let mut parts: Vec<Write> = Vec::new();
+    for write in writes {
+        let mut start = write.start;
+        while start < write.start + write.len {
+            let part = of_one_history(write, start, texts);
+            start += part.len;
+            match parts.last_mut() {
+                Some(last) if continues(last, &part, texts) => last.len += part.len,
+                _ => parts.push(part),
+            }
+        }
+    }
+    parts
+}
+
+/// The rows of `write` from `start` on that have the history of the first of them.
+fn of_one_history(write: &Write, start: u32, texts: &Texts) -> Write {
+    let left = write.start + write.len - start;
+    let Some(extent) = write.extent() else {
+        return Write { start, len: left, ..*write };
+    };
+    let stamp = extent.at(start);
+    let segment = texts.get(stamp.text).and_then(|text| text.segments_from(stamp.position).first());
+    let inside = segment.map_or(left, |segment| {
+        (segment.end.0 - stamp.position.0).div_ceil(extent.step.max(1)).min(left)
+    });
+    Write { start, len: inside, content: Some((stamp, extent.step)), ..*write }
+}
+
+/// Whether the rows of `next` go on where those of `last` end, in place, position and history.
+fn continues(last: &Write, next: &Write, texts: &Texts) -> bool {
+    let adjacent = last.page == next.page && last.start + last.len == next.start;
+    adjacent
+        && match (last.content, next.content) {
+            (Some((stamp, step)), Some((other, other_step))) => {
+                let position = Tokens(stamp.position.0 + last.len * step);
+                step == other_step
+                    && position == other.position
+                    && stamp.writer == other.writer
+                    && stamp.chain(texts) == other.chain(texts)
+            }
+            (None, None) => true,
+            (Some(_), None) | (None, Some(_)) => false,
+        }
 }

@@ -11,7 +11,7 @@ use std::rc::Rc;
 
 use crate::finding::{Chance, Code, Finding, Findings, Tally};
 use crate::memory::Memory;
-use crate::prompt::Sequence;
+use crate::prompt::{Sequence, Texts};
 use crate::units::{PageId, Pages, Rank, RequestId, Tick, Tokens};
 
 mod copies;
@@ -49,8 +49,8 @@ pub struct Terms {
 }
 
 /// A request as the oracle knows it.
+#[derive(Default)]
 struct Known {
-    text: Rc<Sequence>,
     transfer: Option<Transfer>,
     /// Codes that a transfer was found under, by attempt, so that it counts once for each.
     told: BTreeSet<(u32, Code)>,
@@ -86,6 +86,7 @@ pub struct Oracle {
     stripes: Stripes,
     ledgers: Ledgers,
     requests: Requests,
+    texts: Texts,
     copies: Copies,
     progress: Progress,
     findings: Findings,
@@ -135,6 +136,7 @@ impl Oracle {
             },
             ledgers,
             requests: Requests::default(),
+            texts: Texts::default(),
             copies: Copies::default(),
             progress: Progress::default(),
             findings: Findings::default(),
@@ -250,6 +252,16 @@ impl Oracle {
         self.requests.get(request)
     }
 
+    fn text(&self, request: RequestId) -> Rc<Sequence> {
+        Rc::clone(self.texts.get(request).expect("events follow an arrival"))
+    }
+
+    /// The request's transfer, and what it is judged by.
+    fn judged(&mut self, request: RequestId) -> (&mut Transfer, &Texts) {
+        let transfer = self.requests.get(request).transfer.as_mut();
+        (transfer.expect("the event follows a reservation"), &self.texts)
+    }
+
     fn transfer(&mut self, request: RequestId) -> &mut Transfer {
         self.known(request).transfer.as_mut().expect("the event follows a reservation")
     }
@@ -305,8 +317,8 @@ impl Oracle {
     ) {
         self.chances.add(Chance::Requests, 1);
         self.progress.arrived(request);
-        let known = Known { text: Rc::clone(text), transfer: None, told: BTreeSet::new() };
-        self.requests.insert(request, known);
+        self.texts.insert(request, Rc::clone(text));
+        self.requests.insert(request, Known::default());
         let fits = self.fits(prompt, text.len());
         if fits != admitted {
             let words = |yes| if yes { "let in" } else { "refused" };
@@ -342,18 +354,19 @@ impl Oracle {
             Side::Prefill => Stripes { ranks: 1, draft: false, ..self.stripes },
             Side::Decode => self.stripes,
         };
-        let text = Rc::clone(&self.known(request).text);
+        let text = self.text(request);
         let whole = Tokens(Pages::of(pages).0 * stripes.page_positions());
         // Content alone counts here, so everything counts as matched.
-        let content = Transfer::new(stripes, Rc::clone(&text), whole, whole, whole);
         let end = whole.min(text.len());
-        let target = content.judge(pages, memory, Tokens(0), end);
-        let drafts = content.judge_drafts(pages, memory, Tokens(0), end);
+        let longer = whole > text.len();
+        let content = Transfer::new(stripes, (request, text), whole, whole, whole);
+        let shown = (memory, &self.texts);
+        let target = content.judge(pages, shown, Tokens(0), end);
+        let drafts = content.judge_drafts(pages, shown, Tokens(0), end);
         let right =
             |verdict: &Verdict| *verdict == Verdict { rows: verdict.rows, ..Verdict::default() };
         let wrong = drafts.into_iter().map(|(_, draft)| draft).find(|draft| !right(draft));
         let verdict = if right(&target) { wrong.unwrap_or(target) } else { target };
-        let longer = whole > text.len();
         if longer || !right(&verdict) {
             let wrong = verdict.missing.rows + verdict.shifted.rows + verdict.foreign.rows;
             let first = verdict
@@ -363,13 +376,13 @@ impl Oracle {
                 .min_by_key(|(position, _)| *position);
             let found = match first {
                 Some((position, held)) => {
-                    let held = describe(held);
+                    let held = describe(held, &self.texts);
                     format!(
                         "{wrong} of {} rows are not; position {position} holds {held}",
                         verdict.rows
                     )
                 }
-                None => format!("{whole} tokens of a text of {}", text.len()),
+                None => format!("{whole} tokens of a text of {end}"),
             };
             let expected = format!("{whole} tokens that are the request's own");
             self.find(tick, Code::CacheWrongHit, Some(request), None, &expected, &found);
@@ -388,12 +401,10 @@ impl Oracle {
 
     /// The request's transfer, or what is to be remembered for the reservation that follows.
     fn present_or_next(&mut self, request: RequestId) -> &mut Transfer {
-        let stripes = self.stripes;
+        let own = (request, self.text(request));
+        let (stripes, none) = (self.stripes, Tokens(0));
         let known = self.known(request);
-        let none = Tokens(0);
-        known
-            .transfer
-            .get_or_insert_with(|| Transfer::new(stripes, Rc::clone(&known.text), none, none, none))
+        known.transfer.get_or_insert_with(|| Transfer::new(stripes, own, none, none, none))
     }
 
     fn reserved(
@@ -407,12 +418,12 @@ impl Oracle {
     ) {
         self.chances.add(Chance::Reservations, 1);
         let stripes = self.stripes;
+        let own = (request, self.text(request));
         let known = self.known(request);
         let hits = known.transfer.take();
         let (match_right, source_right) =
             hits.map_or((true, true), |hits| (hits.match_right, hits.source_right));
-        let text = Rc::clone(&known.text);
-        let mut transfer = Transfer::new(stripes, text, length, prefix, matched);
+        let mut transfer = Transfer::new(stripes, own, length, prefix, matched);
         transfer.trust_match(match_right);
         transfer.source_right = source_right;
         transfer.attempt = attempt;
@@ -495,12 +506,13 @@ impl Oracle {
             self.find(tick, Code::ActivateEarly, Some(request), None, expected, &found);
         }
         let from = prefix.min(length);
-        let of_prefix = self.transfer(request).judge(table, memory, Tokens(0), from);
-        let sent = self.transfer(request).judge(table, memory, from, length);
+        let (transfer, texts) = self.judged(request);
+        let of_prefix = transfer.judge(table, (memory, texts), Tokens(0), from);
+        let sent = transfer.judge(table, (memory, texts), from, length);
+        let drafts = transfer.judge_drafts(table, (memory, texts), Tokens(0), length);
         self.rows_judged += sent.rows;
         self.placed(tick, request, &of_prefix, "of the prefix at activation");
         self.placed(tick, request, &sent, "sent, at activation");
-        let drafts = self.transfer(request).judge_drafts(table, memory, Tokens(0), length);
         self.placed_draft(tick, request, &drafts, "at activation");
     }
 
@@ -512,12 +524,12 @@ impl Oracle {
         stored: Tokens,
         memory: &[Memory],
     ) {
-        let transfer = self.transfer(request);
+        let (transfer, texts) = self.judged(request);
         // Rows past the prompt were written by decode's own steps.
         let length = transfer.length;
         transfer.wrote_positions(length, stored);
-        let verdict = transfer.judge(table, memory, Tokens(0), stored);
-        let drafts = transfer.judge_drafts(table, memory, Tokens(0), stored);
+        let verdict = transfer.judge(table, (memory, texts), Tokens(0), stored);
+        let drafts = transfer.judge_drafts(table, (memory, texts), Tokens(0), stored);
         self.placed(tick, request, &verdict, "at the end of the output");
         self.placed_draft(tick, request, &drafts, "at the end of the output");
     }
@@ -561,8 +573,12 @@ impl Oracle {
             }
             let rank = rank(position);
             let expected = format!("position {position} in its row");
-            let found =
-                format!("{} there; {} of {} rows {when}", describe(held), wrong.rows, verdict.rows);
+            let found = format!(
+                "{} there; {} of {} rows {when}",
+                describe(held, &self.texts),
+                wrong.rows,
+                verdict.rows
+            );
             self.find(tick, code, Some(request), Some(rank), &expected, &found);
         }
     }
@@ -586,8 +602,8 @@ impl Oracle {
         let given_back = self.copies.source_given_back(&self.ledgers, part);
         let ledger = self.ledgers.of(self.copies.target(part));
         let transfer = self.requests.transfer_of(part);
-        let unwritten =
-            transfer.and_then(|transfer| copies::unwritten(ledger, part, transfer, writes));
+        let unwritten = transfer
+            .and_then(|transfer| copies::unwritten(ledger, part, transfer, writes, &self.texts));
         let violations = given_back.into_iter().chain(unwritten);
         self.report(tick, Some(part.request), Some(part.rank), violations);
     }
@@ -598,7 +614,7 @@ impl Oracle {
         let landed = self.copies.landed(&mut self.ledgers, part);
         let ledger = self.ledgers.of(landed.target);
         let transfer = self.requests.transfer_of(part);
-        let wrong = landed.wrote(ledger, part, transfer, writes, memory);
+        let wrong = landed.wrote(ledger, part, transfer, writes, (memory, &self.texts));
         let violations = given_back.into_iter().chain(wrong.into_iter().flatten());
         self.report(tick, Some(part.request), Some(part.rank), violations);
     }
@@ -606,7 +622,8 @@ impl Oracle {
     fn draft_landed(&mut self, part: Part, writes: &[Write], memory: &[Memory]) {
         let rows = (self.terms.draft_rows.unwrap_or(0), self.stripes.page_positions());
         let transfer = self.requests.transfer_of(part);
-        self.copies.draft_landed(&self.ledgers, part, transfer, (writes, memory), rows);
+        let shown = (writes, memory, &self.texts);
+        self.copies.draft_landed(&self.ledgers, part, transfer, shown, rows);
     }
 
     fn ended(&mut self, request: RequestId, _outcome: Outcome) {

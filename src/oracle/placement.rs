@@ -14,8 +14,8 @@ use std::rc::Rc;
 use crate::event::Write;
 use crate::finding::Code;
 use crate::memory::{Extent, Memory, Stamp};
-use crate::prompt::Sequence;
-use crate::units::{PageId, Rank, Tokens};
+use crate::prompt::{Sequence, Texts};
+use crate::units::{PageId, Rank, RequestId, Tokens};
 
 /// The striping as the oracle counts it.
 #[derive(Clone, Copy, Debug)]
@@ -144,7 +144,9 @@ impl Spans {
 pub(super) struct Transfer {
     /// Which transfer of its request, from 0.
     pub(super) attempt: u32,
-    pub(super) text: Rc<Sequence>,
+    /// Whose.
+    request: RequestId,
+    text: Rc<Sequence>,
     /// Positions that must be stored when it is complete.
     pub(super) length: Tokens,
     /// What decode told prefill that it has.
@@ -167,15 +169,17 @@ pub(super) struct Transfer {
 impl Transfer {
     pub(super) fn new(
         stripes: Stripes,
-        text: Rc<Sequence>,
+        (request, text): (RequestId, Rc<Sequence>),
         length: Tokens,
         prefix: Tokens,
         matched: Tokens,
     ) -> Transfer {
-        let draft = || Transfer::new(stripes.of_draft(), Rc::clone(&text), length, prefix, matched);
+        let own = || (request, Rc::clone(&text));
+        let draft = || Transfer::new(stripes.of_draft(), own(), length, prefix, matched);
         Transfer {
             drafts: std::iter::repeat_with(draft).take(stripes.drafts()).collect(),
             attempt: 0,
+            request,
             text,
             length,
             prefix,
@@ -205,9 +209,10 @@ impl Transfer {
         ordinal: u32,
         write: &Write,
         memory: &[Memory],
+        texts: &Texts,
     ) -> u64 {
         let memory = &memory[self.written.len() + rank.index()];
-        self.drafts[rank.index()].wrote(Rank(0), ordinal, write, memory)
+        self.drafts[rank.index()].wrote(Rank(0), ordinal, write, (memory, texts))
     }
 
     /// Judges positions `from..to` in the draft KV of each rank, whose memory stands behind the others
@@ -215,13 +220,14 @@ impl Transfer {
     pub(super) fn judge_drafts(
         &self,
         table: &[PageId],
-        memory: &[Memory],
+        (memory, texts): (&[Memory], &Texts),
         from: Tokens,
         to: Tokens,
     ) -> Vec<(Rank, Verdict)> {
         let memory = memory.get(self.written.len()..).unwrap_or_default();
         let ranks = (0..).map(Rank).zip(self.drafts.iter().zip(memory.chunks(1)));
-        ranks.map(|(rank, (draft, memory))| (rank, draft.judge(table, memory, from, to))).collect()
+        let judge = |draft: &Transfer, memory| draft.judge(table, (memory, texts), from, to);
+        ranks.map(|(rank, (draft, memory))| (rank, judge(draft, memory))).collect()
     }
 
     /// Notes that `len` rows from `start` on of the page at `ordinal` were written on `rank`. Returns
@@ -231,7 +237,7 @@ impl Transfer {
         rank: Rank,
         ordinal: u32,
         write: &Write,
-        memory: &Memory,
+        (memory, texts): (&Memory, &Texts),
     ) -> u64 {
         let spans = &mut self.written[rank.index()];
         let first = ordinal * self.stripes.page + write.start;
@@ -240,9 +246,11 @@ impl Transfer {
             let new = write.extent();
             for row in 0..write.len {
                 let offset = write.start + row;
-                let held = memory.row(write.page, offset).map(|held| (held.chain, held.position));
-                let comes = new.map(|new| new.at(offset)).map(|new| (new.chain, new.position));
-                twice += u64::from(spans.contains(first + row) && held != comes);
+                let is_same = match (memory.row(write.page, offset), new) {
+                    (Some(held), Some(new)) => held.is_same_kv(&new.at(offset), texts),
+                    (held, new) => held.is_none() && new.is_none(),
+                };
+                twice += u64::from(spans.contains(first + row) && !is_same);
             }
         }
         spans.add(first, first + write.len);
@@ -274,20 +282,23 @@ impl Transfer {
     }
 
     /// Whether what a copy read is KV of this request's tokens throughout.
-    pub(super) fn owns_content(&self, write: &Write) -> bool {
+    pub(super) fn owns_content(&self, write: &Write, texts: &Texts) -> bool {
         write.content.is_some_and(|(stamp, step)| {
+            // Where the last token's history is the own one, so is that of all before it.
             let last = Tokens(stamp.position.0 + (write.len - 1) * step);
-            let segment = self.text.segments_from(stamp.position).first();
-            segment.is_some_and(|segment| segment.chain == stamp.chain && last < segment.end)
-                || (stamp.is_of(&self.text) && Stamp { position: last, ..stamp }.is_of(&self.text))
+            self.is_own(&Stamp { position: last, ..stamp }, texts)
         })
     }
 
+    /// Whether `stamp` is KV of this request's text.
+    fn is_own(&self, stamp: &Stamp, texts: &Texts) -> bool {
+        stamp.text == self.request || stamp.is_of(&self.text, texts)
+    }
+
     /// What became of `position`, whose row holds `held`.
-    fn fate(&self, position: Tokens, held: Option<Stamp>) -> Fate {
-        let expected = self.text.chain_at(position);
+    fn fate(&self, position: Tokens, held: Option<Stamp>, texts: &Texts) -> Fate {
         let content_right =
-            held.is_some_and(|held| held.position == position && Some(held.chain) == expected);
+            held.is_some_and(|held| held.position == position && self.is_own(&held, texts));
         let (rank, local) = (position.0 % self.stripes.ranks, position.0 / self.stripes.ranks);
         if position < self.matched {
             if content_right || !self.match_right {
@@ -298,7 +309,7 @@ impl Transfer {
         }
         match held {
             Some(_) if content_right => Fate::Right,
-            Some(held) if held.is_of(&self.text) => Fate::Shifted,
+            Some(held) if self.is_own(&held, texts) => Fate::Shifted,
             Some(_) => Fate::Foreign,
             None => Fate::Missing,
         }
@@ -309,7 +320,7 @@ impl Transfer {
     pub(super) fn judge(
         &self,
         table: &[PageId],
-        memory: &[Memory],
+        (memory, texts): (&[Memory], &Texts),
         from: Tokens,
         to: Tokens,
     ) -> Verdict {
@@ -318,13 +329,15 @@ impl Transfer {
         for ordinal in from.0 / positions..self.stripes.pages(to) {
             let page = table.get(ordinal as usize).copied();
             let is_whole = from.0 <= ordinal * positions && (ordinal + 1) * positions <= to.0;
-            if is_whole && page.is_some_and(|page| self.is_page_right(page, ordinal, memory)) {
+            if is_whole && page.is_some_and(|page| self.is_page_right(page, ordinal, memory, texts))
+            {
                 verdict.rows += u64::from(positions);
                 continue;
             }
             for (rank, memory) in (0..self.stripes.ranks).zip(memory) {
                 let extents = page.map_or(&[][..], |page| memory.page(page));
-                self.judge_page(extents, Rank(rank), ordinal, from, to, &mut verdict);
+                let place = (Rank(rank), ordinal);
+                self.judge_page((extents, texts), place, from, to, &mut verdict);
             }
         }
         verdict
@@ -332,12 +345,16 @@ impl Transfer {
 
     /// Whether every rank's rows of the whole virtual page at `ordinal` are right, each rank's as one
     /// extent. False proves nothing.
-    fn is_page_right(&self, page: PageId, ordinal: u32, memory: &[Memory]) -> bool {
+    fn is_page_right(&self, page: PageId, ordinal: u32, memory: &[Memory], texts: &Texts) -> bool {
         let Stripes { page: rows, ranks, .. } = self.stripes;
         let first = Tokens(ordinal * self.stripes.page_positions());
-        let end = first + Tokens(self.stripes.page_positions());
-        let segment = self.text.segments_from(first).first();
-        let Some(segment) = segment.filter(|segment| segment.end >= end) else { return false };
+        let last = first + Tokens(self.stripes.page_positions() - 1);
+        // Pages of one text on all ranks need one look at its history.
+        let Some([extent]) = memory.first().map(|memory| memory.page(page)) else { return false };
+        let text = extent.stamp.text;
+        if !self.is_own(&Stamp { position: last, ..extent.stamp }, texts) {
+            return false;
+        }
         // The match ends with a page, so a page lies before it or behind it as a whole.
         let is_matched = first < self.matched;
         let row = self.first_row(ordinal);
@@ -347,7 +364,7 @@ impl Transfer {
                 && extent.len == rows
                 && (rows == 1 || extent.step == ranks)
                 && extent.stamp.position.0 == position
-                && extent.stamp.chain == segment.chain;
+                && extent.stamp.text == text;
             whole && (is_matched || written.reach(row) >= rows)
         };
         memory.len() >= ranks as usize
@@ -357,9 +374,8 @@ impl Transfer {
     /// Judges the rows of one physical page that store positions of `from..to`.
     fn judge_page(
         &self,
-        extents: &[Extent],
-        rank: Rank,
-        ordinal: u32,
+        (extents, texts): (&[Extent], &Texts),
+        (rank, ordinal): (Rank, u32),
         from: Tokens,
         to: Tokens,
         verdict: &mut Verdict,
@@ -374,47 +390,43 @@ impl Transfer {
         verdict.rows += u64::from(end.saturating_sub(offset));
         for extent in extents {
             while offset < end.min(extent.start) {
-                verdict.add(self.fate(position(offset), None), position(offset), None);
+                verdict.add(self.fate(position(offset), None, texts), position(offset), None);
                 offset += 1;
             }
             let Some(extent) = extent.within(offset, end) else {
                 continue;
             };
-            offset += self.right_rows(&extent, position(offset));
+            offset += self.right_rows(&extent, position(offset), texts);
             while offset < extent.end() {
                 let held = Some(extent.at(offset));
-                verdict.add(self.fate(position(offset), held), position(offset), held);
+                verdict.add(self.fate(position(offset), held, texts), position(offset), held);
                 offset += 1;
             }
         }
         while offset < end {
-            verdict.add(self.fate(position(offset), None), position(offset), None);
+            verdict.add(self.fate(position(offset), None, texts), position(offset), None);
             offset += 1;
         }
     }
 
     /// How many rows from the start of `extent`, the first of which stores `position`, are right by
     /// the extent's own constants: a lower bound, without a look at single rows.
-    fn right_rows(&self, extent: &Extent, position: Tokens) -> u32 {
+    fn right_rows(&self, extent: &Extent, position: Tokens, texts: &Texts) -> u32 {
         let Stripes { ranks, .. } = self.stripes;
         let in_step = extent.len == 1 || extent.step == ranks;
         if !in_step || extent.stamp.position != position {
             return 0;
         }
-        let Some(segment) = self.text.segments_from(position).first() else {
-            return 0;
-        };
-        if segment.chain != extent.stamp.chain {
+        if !self.is_own(&extent.at(extent.end() - 1), texts) {
             return 0;
         }
-        let of_segment = (segment.end.0 - position.0).div_ceil(ranks);
         // The match ends with a page, so a page lies before it or behind it as a whole.
         let of_request = if position < self.matched {
             extent.len
         } else {
             self.written[(position.0 % ranks) as usize].reach(position.0 / ranks)
         };
-        extent.len.min(of_segment).min(of_request)
+        extent.len.min(of_request)
     }
 }
 
@@ -424,14 +436,24 @@ mod tests {
 
     use super::*;
     use crate::layout::Layout;
-    use crate::prompt::{ChainId, Chains, ContentId, Run};
-    use crate::units::{RequestId, Tick};
+    use crate::prompt::{Chains, ContentId, Run};
+    use crate::units::Tick;
 
     const ME: RequestId = RequestId(7);
 
-    fn write(page: u32, start: u32, len: u32, chain: ChainId, position: u32, step: u32) -> Write {
-        let stamp = Stamp { chain, position: Tokens(position), written: Tick(1), writer: ME };
+    /// Rows of [`ME`]'s text, or of another's.
+    fn write(page: u32, start: u32, len: u32, text: RequestId, position: u32, step: u32) -> Write {
+        let stamp = Stamp { text, position: Tokens(position), written: Tick(1), writer: ME };
         Write { page: PageId(page), start, len, content: Some((stamp, step)) }
+    }
+
+    /// A text of one content.
+    fn plain(content: u64, len: u32) -> (Rc<Sequence>, Texts) {
+        let run = Run::whole(ContentId(content), Tokens(len));
+        let text = Rc::new(Chains::default().sequence(0, [run]));
+        let mut texts = Texts::default();
+        texts.insert(ME, Rc::clone(&text));
+        (text, texts)
     }
 
     proptest! {
@@ -456,32 +478,45 @@ mod tests {
             ),
         ) {
             let mut chains = Chains::default();
-            let text = Rc::new(chains.sequence(
-                0,
-                (0..).zip(&runs).map(|(id, &len)| Run::whole(ContentId(id), Tokens(len))),
-            ));
+            let own = (0..).zip(&runs).map(|(id, &len)| Run::whole(ContentId(id), Tokens(len)));
+            let text = Rc::new(chains.sequence(0, own.clone()));
+            let mut texts = Texts::default();
+            texts.insert(ME, Rc::clone(&text));
+            // Others have the first runs in common with it, from none to all.
+            for (other, shared) in (0..5).zip(0..) {
+                let behind = Run::whole(ContentId(99), Tokens(200));
+                let runs = own.clone().take(shared).chain([behind]);
+                texts.insert(RequestId(other), Rc::new(chains.sequence(0, runs)));
+            }
             let stripes = Stripes { page, ranks, draft: false };
             let (length, v) = (text.len(), page * ranks);
             let table: Vec<PageId> = (1..4).map(PageId).collect();
             let length = length.min(Tokens(v * 3));
             let matched = Tokens(matched_pages * v).min(length);
             let mut transfer =
-                Transfer::new(stripes, Rc::clone(&text), length, matched, matched);
+                Transfer::new(stripes, (ME, Rc::clone(&text)), length, matched, matched);
             transfer.match_right = match_right;
             let mut memory: Vec<_> = (0..ranks).map(|_| Memory::new(4)).collect();
-            for (rank, ordinal, start, len, chain, position, step, right, told) in writes {
+            for (rank, ordinal, start, len, other, position, step, right, told) in writes {
                 let (rank, start) = (rank % ranks, start % page);
                 let len = len.min(page - start);
                 let home = (ordinal * page + start) * ranks + rank;
-                let mut write = write(ordinal + 1, start, len, ChainId(chain), position, step);
-                if right && let Some(chain) = text.chain_at(Tokens(home)) {
-                    write.content = Some((
-                        Stamp { chain, position: Tokens(home), written: Tick(1), writer: ME },
-                        ranks,
-                    ));
+                let other = RequestId(other);
+                let mut write = write(ordinal + 1, start, len, other, position, step);
+                let last = home + (len - 1) * ranks;
+                if right && texts.chain_at(other, Tokens(last)).is_some() {
+                    let whose = if last < text.len().0 { ME } else { other };
+                    let stamp = Stamp {
+                        text: whose,
+                        position: Tokens(home),
+                        written: Tick(1),
+                        writer: ME,
+                    };
+                    write.content = Some((stamp, ranks));
                 }
                 if told {
-                    transfer.wrote(Rank(rank), ordinal, &write, &memory[rank as usize]);
+                    let shown = (&memory[rank as usize], &texts);
+                    transfer.wrote(Rank(rank), ordinal, &write, shown);
                 } else if let Some((stamp, _)) = &mut write.content {
                     stamp.writer = RequestId(8);
                 }
@@ -494,9 +529,9 @@ mod tests {
                 let id = table[(local / page) as usize];
                 let held = memory[rank as usize].row(id, local % page);
                 by_row.rows += 1;
-                by_row.add(transfer.fate(position, held), position, held);
+                by_row.add(transfer.fate(position, held, &texts), position, held);
             }
-            prop_assert_eq!(transfer.judge(&table, &memory, from, length), by_row);
+            prop_assert_eq!(transfer.judge(&table, (&memory, &texts), from, length), by_row);
         }
 
         #[test]
@@ -517,15 +552,14 @@ mod tests {
 
     #[test]
     fn rows_written_again_count_where_they_change() {
-        let text = Rc::new(Chains::default().sequence(0, [Run::whole(ContentId(1), Tokens(8))]));
-        let chain = text.chain_at(Tokens(0)).unwrap();
+        let (text, texts) = plain(1, 8);
         let stripes = Stripes { page: 4, ranks: 1, draft: false };
         let none = Tokens(0);
-        let mut transfer = Transfer::new(stripes, text, Tokens(8), none, none);
+        let mut transfer = Transfer::new(stripes, (ME, text), Tokens(8), none, none);
         let mut memory = Memory::new(2);
         let mut again = |start, len, position| {
-            let write = write(1, start, len, chain, position, 1);
-            let twice = transfer.wrote(Rank(0), 0, &write, &memory);
+            let write = write(1, start, len, ME, position, 1);
+            let twice = transfer.wrote(Rank(0), 0, &write, (&memory, &texts));
             memory.write(write.page, write.extent().unwrap());
             twice
         };
@@ -536,28 +570,26 @@ mod tests {
 
     #[test]
     fn one_flipped_stamp_is_found() {
-        let mut chains = Chains::default();
-        let text = Rc::new(chains.sequence(0, [Run::whole(ContentId(1), Tokens(16))]));
+        let (text, texts) = plain(1, 16);
         let stripes = Stripes { page: 4, ranks: 2, draft: false };
         let none = Tokens(0);
-        let mut transfer = Transfer::new(stripes, Rc::clone(&text), Tokens(16), none, none);
+        let mut transfer = Transfer::new(stripes, (ME, text), Tokens(16), none, none);
         let mut memory = vec![Memory::new(2), Memory::new(2)];
         let table = [PageId(1), PageId(2)];
-        let chain = text.chain_at(none).unwrap();
         for rank in 0..2 {
             for ordinal in 0..2 {
                 let position = ordinal * 8 + rank;
-                let write = write(ordinal + 1, 0, 4, chain, position, 2);
-                transfer.wrote(Rank(rank), ordinal, &write, &memory[rank as usize]);
+                let write = write(ordinal + 1, 0, 4, ME, position, 2);
+                transfer.wrote(Rank(rank), ordinal, &write, (&memory[rank as usize], &texts));
                 memory[rank as usize].write(write.page, write.extent().unwrap());
             }
         }
         let clean = Verdict { rows: 16, ..Verdict::default() };
-        assert_eq!(transfer.judge(&table, &memory, none, Tokens(16)), clean);
+        assert_eq!(transfer.judge(&table, (&memory, &texts), none, Tokens(16)), clean);
         let mut flipped = memory[1].row(PageId(2), 2).unwrap();
         flipped.position = Tokens(3);
         memory[1].write(PageId(2), Extent { start: 2, len: 1, stamp: flipped, step: 1 });
-        let verdict = transfer.judge(&table, &memory, none, Tokens(16));
+        let verdict = transfer.judge(&table, (&memory, &texts), none, Tokens(16));
         assert_eq!(verdict.shifted.first, Some((Tokens(13), Some(flipped))));
         assert_eq!((verdict.missing.rows, verdict.shifted.rows, verdict.foreign.rows), (0, 1, 0));
     }

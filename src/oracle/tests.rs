@@ -117,9 +117,8 @@ impl Scene {
 
     /// A copy of `len` tokens of `text` from `position` on, `step` positions apart.
     fn write(&self, text: usize, page: u32, len: u32, position: u32, step: u32) -> Write {
-        let position = Tokens(position);
-        let chain = self.texts[text].chain_at(position).unwrap();
-        let stamp = Stamp { chain, position, written: Tick(0), writer: ME };
+        let (text, position) = (RequestId(text as u32), Tokens(position));
+        let stamp = Stamp { text, position, written: Tick(0), writer: ME };
         Write { page: PageId(page), start: 0, len, content: Some((stamp, step)) }
     }
 

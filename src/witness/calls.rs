@@ -10,7 +10,7 @@ use crate::layout::Layout;
 use crate::limits;
 use crate::memory::{Memory, Stamp};
 use crate::planner::Piece;
-use crate::prompt::Sequence;
+use crate::prompt::{Sequence, Texts};
 use crate::units::{PageId, Rank, RequestId, Tick, Tokens};
 use crate::world::Observer;
 use crate::world::observer::{Call, Seen};
@@ -107,6 +107,7 @@ pub struct Calls {
     /// The first request that was activated, or finished, on wrong rows.
     pub placed: Option<Placed>,
     known: BTreeMap<RequestId, Known>,
+    texts: Texts,
     found: BTreeMap<Code, u64>,
 }
 
@@ -120,6 +121,7 @@ impl Calls {
             refusals: Vec::new(),
             placed: None,
             known: BTreeMap::new(),
+            texts: Texts::default(),
             found: BTreeMap::new(),
         }
     }
@@ -190,7 +192,7 @@ impl Calls {
                     continue;
                 };
                 known.written.insert(position.0);
-                is_wrong |= !holds(&known.text, position, held);
+                is_wrong |= !holds(&known.text, position, held, &self.texts);
             }
         }
         if is_wrong {
@@ -219,7 +221,7 @@ impl Calls {
                 let (page, offset) = row.split(self.layout.page());
                 memory[rank.index()].row(page, offset)
             });
-            fate(known, position, held)
+            fate(known, position, held, &self.texts)
         });
         let (matched, table) = (known.matched, table.to_vec());
         Placed { tick, request, matched, table, fates: fates.collect() }
@@ -234,16 +236,16 @@ fn position(layout: Layout, ordinal: usize, offset: u32, rank: Rank) -> Option<T
 }
 
 /// Whether `held` is the KV of `position` of `text`.
-fn holds(text: &Sequence, position: Tokens, held: Option<Stamp>) -> bool {
-    held.is_some_and(|held| held.position == position && held.is_of(text))
+fn holds(text: &Sequence, position: Tokens, held: Option<Stamp>, texts: &Texts) -> bool {
+    held.is_some_and(|held| held.position == position && held.is_of(text, texts))
 }
 
-fn fate(known: &Known, position: Tokens, held: Option<Stamp>) -> Fate {
+fn fate(known: &Known, position: Tokens, held: Option<Stamp>, texts: &Texts) -> Fate {
     let is_due = position >= known.matched;
     match held {
         _ if is_due && !known.written.contains(&position.0) => Fate::Missing,
-        held if holds(&known.text, position, held) => Fate::Right,
-        Some(held) if held.is_of(&known.text) => Fate::Shifted(held.position),
+        held if holds(&known.text, position, held, texts) => Fate::Right,
+        Some(held) if held.is_of(&known.text, texts) => Fate::Shifted(held.position),
         Some(held) => Fate::Foreign(held.writer),
         None => Fate::Missing,
     }
@@ -262,6 +264,7 @@ impl Observer for Calls {
                     matched: Tokens(0),
                     written: BTreeSet::new(),
                 };
+                self.texts.insert(request, Rc::clone(&text.0));
                 self.known.insert(request, known);
             }
             Event::Refused { request, code, ranks, said } => {

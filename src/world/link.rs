@@ -375,7 +375,6 @@ mod tests {
     use super::*;
     use crate::memory::Extent;
     use crate::planner::RowRun;
-    use crate::prompt::ChainId;
     use crate::units::Tokens;
 
     proptest! {
@@ -391,7 +390,7 @@ mod tests {
                 let start = start.min(rows - 1);
                 let len = len.min(rows - start);
                 let stamp = Stamp {
-                    chain: ChainId(0),
+                    text: RequestId(0),
                     position: Tokens(position),
                     written: Tick(3),
                     writer: RequestId(1),

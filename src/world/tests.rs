@@ -114,7 +114,11 @@ output = 4
 
 #[test]
 fn one_stamp_flipped_after_a_copy_is_found_and_nothing_else_is() {
-    let scenario = scenario(ONE);
+    // Another request whose text a row can be of.
+    let other = ONE
+        .rfind("[[workload.requests]]")
+        .map(|at| ONE[at..].replace("content = 1", "content = 2"));
+    let scenario = scenario(&format!("{ONE}{}", other.unwrap()));
     let undisturbed = one_request(&scenario, |_| {});
     assert!(undisturbed.findings.is_clean());
     // Position 37 of 60: rank 1, its row 18, so row 2 of its third page.
@@ -129,7 +133,7 @@ fn one_stamp_flipped_after_a_copy_is_found_and_nothing_else_is() {
         })
     };
     let shifted = flip(|stamp| stamp.position = Tokens(35));
-    let foreign = flip(|stamp| stamp.chain = crate::prompt::ChainId(99));
+    let foreign = flip(|stamp| stamp.text = RequestId(1));
     for (run, code) in [(shifted, Code::PlacedShifted), (foreign, Code::PlacedForeign)] {
         let found: Vec<_> = run.findings.iter().map(|(code, kept)| (code, kept.count)).collect();
         assert_eq!(found, [(code, 1)]);

@@ -17,10 +17,9 @@ impl Decode {
         let layout = cx.setup.layout;
         let target = self.requests[request].target_mut();
         let position = target.stored;
-        let chain = cx.requests[request].text.chain_at(position).expect("the output is not over");
         target.stored += Tokens(1);
         let memory = &mut self.store.memory;
-        let stamp = Stamp { chain, position, written: cx.now(), writer: request };
+        let stamp = Stamp { text: request, position, written: cx.now(), writer: request };
         let ordinal = position.pages_floor(layout.virtual_page());
         if let Some(&page) = target.table.get(ordinal.index()) {
             let start = (position - ordinal.tokens(layout.virtual_page())).0;

@@ -17,7 +17,6 @@ use crate::finding::{Mark, Metric};
 use crate::limits;
 use crate::memory::{Extent, Memory, Stamp};
 use crate::pool::Growth;
-use crate::prompt::Sequence;
 use crate::scenario::Moment;
 use crate::units::{PageId, PageSize, Pages, RequestId, Tick, Tokens};
 
@@ -266,10 +265,9 @@ impl Prefill {
         let Chunk { request, from, to } = chunk;
         let source = self.requests[request].source_mut();
         source.done = to;
-        let text = &cx.requests[request].text;
-        let written = Written { by: request, at: cx.log.now };
+        let written = Written { request, at: cx.log.now };
         let memory = &mut self.store.memory[0];
-        write_text(memory, &source.table, cx.setup.page(), text, from..to, written);
+        write_text(memory, &source.table, cx.setup.page(), from..to, written);
         self.cache_computed(request, from, cx);
         Some(chunk)
     }
@@ -288,33 +286,28 @@ fn chunk_end(setup: &Setup<'_>, rest: Range<Tokens>, budget: Tokens) -> Tokens {
     }
 }
 
-/// Who wrote rows, and when.
+/// For whom rows are written, and when.
 #[derive(Clone, Copy)]
 struct Written {
-    by: RequestId,
+    request: RequestId,
     at: Tick,
 }
 
-/// Writes positions `range` of `text` to their rows of a dense pool.
+/// Writes positions `range` of the request's text to their rows of a dense pool.
 fn write_text(
     memory: &mut Memory,
     table: &[PageId],
     page: PageSize,
-    text: &Sequence,
     range: Range<Tokens>,
-    written: Written,
+    Written { request, at }: Written,
 ) {
     let mut position = range.start;
-    for segment in text.segments_from(range.start) {
-        let end = segment.end.min(range.end);
-        while position < end {
-            let start = position.0 % page.get();
-            let len = (page.get() - start).min((end - position).0);
-            let stamp =
-                Stamp { chain: segment.chain, position, written: written.at, writer: written.by };
-            let id = table[position.pages_floor(page).index()];
-            memory.write(id, Extent { start, len, stamp, step: 1 });
-            position += Tokens(len);
-        }
+    while position < range.end {
+        let start = position.0 % page.get();
+        let len = (page.get() - start).min((range.end - position).0);
+        let stamp = Stamp { text: request, position, written: at, writer: request };
+        let id = table[position.pages_floor(page).index()];
+        memory.write(id, Extent { start, len, stamp, step: 1 });
+        position += Tokens(len);
     }
 }
