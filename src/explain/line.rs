@@ -4,8 +4,9 @@
 use thiserror::Error;
 
 use super::given::{Given, own_last};
+use crate::engine::sglang::texts;
+use crate::engine::texts::ErrorText;
 use crate::finding::Code;
-use crate::limits;
 
 /// An error line, read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -46,43 +47,6 @@ pub enum Line {
     Peers(Code),
 }
 
-/// The known texts, their numbers left open.
-const FORMS: &[(&str, Code)] = &[
-    (
-        "PD DCP transfer requires decode_prefix_len to align to the virtual DCP page size (V), got S",
-        Code::RefusedMisaligned,
-    ),
-    (
-        "num_kv_tokens must fit in the provided source pages, got tokens=n, capacity=c",
-        Code::RefusedSource,
-    ),
-    (
-        "Insufficient destination DCP pages: required=r, provided=p, src_page_offset=off, dcp_rank=k",
-        Code::RefusedShortfall,
-    ),
-    ("index i is out of bounds for axis 0 with size s", Code::RefusedIndex),
-    ("PD peers must use equal page sizes, got prefill=a, decode=b", Code::RefusedPageSize),
-    ("PD decode DCP requires an MLA or hybrid-MLA KV pool", Code::RefusedPool),
-    ("PD decode DCP currently requires prefill attention CP=1, got a", Code::RefusedPrefillCp),
-    ("Unsupported PD DCP topology: a -> b", Code::RefusedTopology),
-    ("PD peers must connect matching DCP ranks, got prefill=a, decode=b", Code::RefusedRank),
-    ("PD DCP source/destination KV geometry differs: src=a, dst=b", Code::RefusedGeometry),
-];
-
-/// The words by which a text is known.
-const MARKS: &[(&str, Code)] = &[
-    ("requires decode_prefix_len to align", Code::RefusedMisaligned),
-    ("num_kv_tokens must fit in the provided source pages", Code::RefusedSource),
-    ("Insufficient destination DCP pages", Code::RefusedShortfall),
-    ("is out of bounds for axis 0", Code::RefusedIndex),
-    ("PD peers must use equal page sizes", Code::RefusedPageSize),
-    ("PD decode DCP requires an MLA or hybrid-MLA KV pool", Code::RefusedPool),
-    ("PD decode DCP currently requires prefill attention CP=1", Code::RefusedPrefillCp),
-    ("Unsupported PD DCP topology", Code::RefusedTopology),
-    ("PD peers must connect matching DCP ranks", Code::RefusedRank),
-    ("PD DCP source/destination KV geometry differs", Code::RefusedGeometry),
-];
-
 /// Why a text is no error line that can be read, or its facts cannot be true of it.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum LineError {
@@ -96,7 +60,7 @@ pub enum LineError {
     #[error("must read \"{form}\" with numbers, got \"{text}\"")]
     Numbers {
         /// The known text.
-        form: &'static str,
+        form: String,
         /// What was given.
         text: String,
     },
@@ -119,14 +83,14 @@ pub enum LineError {
 }
 
 fn known() -> String {
-    FORMS.iter().map(|(form, _)| format!("  {form}\n")).collect()
+    texts::ALL.iter().map(|text| format!("  {}\n", text.form())).collect()
 }
 
-/// Why no two peers can have refused each other with the text of `code` that begins `tail`, if they
-/// cannot. `None` where its numbers cannot be read.
-fn peers(code: Code, tail: &str) -> Option<Option<String>> {
-    let pair = |marks: [&str; 2], least: i64| {
-        let (prefill, decode) = (number(tail, marks[0])?, number(tail, marks[1])?);
+/// Why no two peers can have refused each other with this line, which has `text`, if they cannot.
+/// `None` where its numbers cannot be read.
+fn peers(text: &ErrorText, line: &str) -> Option<Option<String>> {
+    let pair = |least: i64| {
+        let (prefill, decode) = (text.number(line, "a")?, text.number(line, "b")?);
         Some(if prefill.min(decode) < least {
             Some(format!("both numbers must be {least} or more, got {prefill} and {decode}"))
         } else if prefill == decode {
@@ -135,22 +99,16 @@ fn peers(code: Code, tail: &str) -> Option<Option<String>> {
             None
         })
     };
-    match code {
-        Code::RefusedPageSize => pair(["prefill=", "decode="], 1),
-        Code::RefusedRank => pair(["prefill=", "decode="], 0),
-        Code::RefusedTopology => pair(["topology:", "->"], 1),
-        Code::RefusedPrefillCp => Some(match number(tail, "got")? {
+    match text.code {
+        Code::RefusedPageSize | Code::RefusedTopology => pair(1),
+        Code::RefusedRank => pair(0),
+        Code::RefusedPrefillCp => Some(match text.number(line, "a")? {
             cp @ ..=0 => Some(format!("attention CP must be 1 or more, got {cp}")),
             1 => Some("attention CP = 1 is what is required".to_owned()),
             _ => None,
         }),
-        // Lists of any length, as Python or Rust prints them.
         Code::RefusedGeometry => {
-            let list = |mark: &str| {
-                let list = tail[tail.find(mark)? + mark.len()..].trim_start();
-                Some(&list[..=list.find([']', ')'])?])
-            };
-            let (source, target) = (list("src="), list("dst="));
+            let (source, target) = (text.list(line, "a"), text.list(line, "b"));
             Some(
                 (source.is_some() && source == target).then(|| {
                     "the entries of both sides are the same, so nothing differs".to_owned()
@@ -161,60 +119,36 @@ fn peers(code: Code, tail: &str) -> Option<Option<String>> {
     }
 }
 
-/// The number that follows `mark`.
-fn number(text: &str, mark: &str) -> Option<i64> {
-    let rest = text[text.find(mark)? + mark.len()..].trim_start();
-    let digits = rest
-        .char_indices()
-        .find(|&(at, letter)| !(letter.is_ascii_digit() || at == 0 && letter == '-'));
-    let number: i64 = rest[..digits.map_or(rest.len(), |(at, _)| at)].parse().ok()?;
-    (number.unsigned_abs() <= limits::LINE_NUMBER_MAX).then_some(number)
-}
-
 impl Line {
     /// Reads a line, whatever stands before and behind the text.
     pub fn read(text: &str) -> Result<Line, LineError> {
-        let known = MARKS.iter().find(|(mark, _)| text.contains(mark));
-        let Some(&(mark, code)) = known else {
+        let Some(known) = texts::ALL.iter().find(|known| known.is_in(text)) else {
             return Err(LineError::Unknown { text: text.to_owned() });
         };
-        let at = text.find(mark).expect("it contains the mark");
-        let unread = || {
-            let form = FORMS.iter().find(|(_, other)| *other == code);
-            let (form, _) = form.expect("every mark has its form");
-            LineError::Numbers { form, text: text.to_owned() }
-        };
-        let tail = &text[at..];
-        let line = Line::numbers(text, tail, code).ok_or_else(unread)?;
+        let unread = || LineError::Numbers { form: known.form(), text: text.to_owned() };
+        let line = Line::numbers(known, text).ok_or_else(unread)?;
         let why = match line {
-            Line::Peers(code) => peers(code, tail).ok_or_else(unread)?,
+            Line::Peers(_) => peers(known, text).ok_or_else(unread)?,
             _ => line.impossible(),
         };
         why.map_or(Ok(line), |why| Err(LineError::Impossible { why }))
     }
 
-    /// The numbers of the text of `code`, which begins `tail`.
-    fn numbers(text: &str, tail: &str, code: Code) -> Option<Line> {
-        Some(match code {
+    /// The numbers of a line that has `text`.
+    fn numbers(text: &ErrorText, line: &str) -> Option<Line> {
+        let number = |name| text.number(line, name);
+        Some(match text.code {
             Code::RefusedMisaligned => {
-                let (virtual_page, prefix) = (number(tail, "(")?, number(tail, "got")?);
-                Line::Misaligned { virtual_page, prefix }
+                Line::Misaligned { virtual_page: number("V")?, prefix: number("S")? }
             }
-            Code::RefusedSource => Line::Source {
-                tokens: number(tail, "tokens=")?,
-                capacity: number(tail, "capacity=")?,
-            },
+            Code::RefusedSource => Line::Source { tokens: number("n")?, capacity: number("c")? },
             Code::RefusedShortfall => Line::Shortage {
-                required: number(tail, "required=")?,
-                provided: number(tail, "provided=")?,
-                offset: number(tail, "src_page_offset=")?,
-                rank: number(tail, "dcp_rank=")?,
+                required: number("r")?,
+                provided: number("p")?,
+                offset: number("off")?,
+                rank: number("k")?,
             },
-            Code::RefusedIndex => {
-                let before = &text[..text.len() - tail.len()];
-                let index = &before[before.rfind("index ")?..];
-                Line::Index { index: number(index, "index ")?, size: number(tail, "size ")? }
-            }
+            Code::RefusedIndex => Line::Index { index: number("i")?, size: number("s")? },
             other => Line::Peers(other),
         })
     }
@@ -379,15 +313,12 @@ mod tests {
             let logged = format!("[rank 9] index 7 ValueError: {text}. (request 12, size 99)");
             assert_eq!(Line::read(&logged), Ok(line), "{logged}");
         }
-        for (form, code) in FORMS {
-            assert!(MARKS.iter().any(|(mark, other)| form.contains(mark) && other == code));
-        }
     }
 
     #[test]
     fn unknown_texts_are_refused_with_the_known_ones_and_missing_numbers_too() {
         let error = Line::read("CUDA error: an illegal memory access").unwrap_err().to_string();
-        assert!(FORMS.iter().all(|(form, _)| error.contains(form)), "{error}");
+        assert!(texts::ALL.iter().all(|text| error.contains(&text.form())), "{error}");
         for text in [
             "Insufficient destination DCP pages: required=",
             "index 9223372036854775807 is out of bounds for axis 0 with size 3",

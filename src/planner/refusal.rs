@@ -1,17 +1,11 @@
 //! A planner's refusal: the exception of the real planner, with its numbers.
 
-use thiserror::Error;
-
 use crate::units::{PageSize, Pages, Rank, Tokens};
 
-/// Why a planner refused a valid request. `Display` is the engine's message, word for word.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
+/// Why a planner refused a valid request. What it says is in the engine's table of error texts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Refusal {
     /// The prefix does not end on a virtual page (both revisions).
-    #[error(
-        "PD DCP transfer requires decode_prefix_len to align to the virtual DCP page size \
-         ({virtual_page}), got {prefix}"
-    )]
     Misaligned {
         /// V.
         virtual_page: PageSize,
@@ -19,10 +13,6 @@ pub enum Refusal {
         prefix: Tokens,
     },
     /// Fewer than zero tokens, or more than the source pages hold (checked).
-    #[error(
-        "num_kv_tokens must fit in the provided source pages, got tokens={tokens}, \
-         capacity={capacity}"
-    )]
     Source {
         /// n.
         tokens: i64,
@@ -30,10 +20,6 @@ pub enum Refusal {
         capacity: u64,
     },
     /// This rank's share needs more destination pages than were reserved (checked).
-    #[error(
-        "Insufficient destination DCP pages: required={required}, provided={provided}, \
-         src_page_offset={src_page_offset}, dcp_rank={dcp_rank}"
-    )]
     Shortage {
         /// The highest ordinal that this rank needs, plus 1.
         required: u64,
@@ -45,7 +31,6 @@ pub enum Refusal {
         dcp_rank: Rank,
     },
     /// A page list is too short (indexed): numpy's bare index error, which does not say which list.
-    #[error("index {index} is out of bounds for axis 0 with size {size}")]
     Index {
         /// The first index past the end, in the order of evaluation.
         index: u64,
@@ -68,6 +53,8 @@ pub enum IndexedList {
     /// Destination pages, for the replicated draft rows.
     DraftDestination,
 }
+
+impl std::error::Error for Refusal {}
 
 impl Refusal {
     /// The Python exception that carries the message.

@@ -4,16 +4,13 @@
 //! server can fan out to N ranks where the KV of a token is the same for every head, so that rows can
 //! be laid out anew. Everything else is refused before a page is reserved.
 
-use thiserror::Error;
-
 use crate::engine::connection::{Endpoint, KvPool, Pairing};
 use crate::units::{PageSize, Rank};
 
 /// Why two sides may not connect. The engine's texts where it has one.
-#[derive(Clone, Debug, PartialEq, Eq, Error)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub enum PairingRefusal {
     /// A rank that its side does not have.
-    #[error("dcp_rank: must be less than dcp_size {ranks}, got {rank}")]
     Rank {
         /// The rank.
         rank: Rank,
@@ -21,7 +18,6 @@ pub enum PairingRefusal {
         ranks: u32,
     },
     /// Physical pages differ.
-    #[error("PD peers must use equal page sizes, got prefill={prefill}, decode={decode}")]
     PageSize {
         /// Of the sender.
         prefill: PageSize,
@@ -29,16 +25,13 @@ pub enum PairingRefusal {
         decode: PageSize,
     },
     /// A striped decode pool that keeps heads apart.
-    #[error("PD decode DCP requires an MLA or hybrid-MLA KV pool.")]
     Pool,
     /// Prefill splits attention over the sequence already.
-    #[error("PD decode DCP currently requires prefill attention CP=1, got {attention_cp}")]
     PrefillCp {
         /// Of the sender.
         attention_cp: u32,
     },
     /// Neither equal striping nor dense to striped.
-    #[error("Unsupported PD DCP topology: {prefill} -> {decode}")]
     Topology {
         /// Ranks of the sender.
         prefill: u32,
@@ -46,7 +39,6 @@ pub enum PairingRefusal {
         decode: u32,
     },
     /// Equal striping, but not the same rank.
-    #[error("PD peers must connect matching DCP ranks, got prefill={prefill}, decode={decode}")]
     RankMismatch {
         /// Of the sender.
         prefill: Rank,
@@ -54,7 +46,6 @@ pub enum PairingRefusal {
         decode: Rank,
     },
     /// A token's bytes differ in some KV entry.
-    #[error("PD DCP source/destination KV geometry differs: src={src:?}, dst={dst:?}")]
     Geometry {
         /// Bytes a token of each entry of the sender.
         src: Vec<u32>,
@@ -62,6 +53,8 @@ pub enum PairingRefusal {
         dst: Vec<u32>,
     },
 }
+
+impl std::error::Error for PairingRefusal {}
 
 /// Whether `prefill` may send to `decode`, and how. The checks are in the order in which a
 /// connection meets them: the receiver looks at the peer's description, then the sender at the
