@@ -247,8 +247,10 @@ fn counted(causes: &[&Cause], runs: impl Fn(&Cause) -> u64) -> String {
 }
 
 fn explain_code(code: Code, args: &ExplainArgs) -> Result<Exit, CliError> {
-    let Explanation { holds, causes, checks, behaviours } = explain(code);
-    let behaviours = behaviours.iter().map(|&(switch, variant)| BehaviourJson { switch, variant });
+    let Explanation { holds, causes, checks } = explain(code);
+    let alone = causes::of_code(code);
+    let behaviours =
+        alone.iter().map(|&Cause { switch, variant, .. }| BehaviourJson { switch, variant });
     let answer = Answer {
         code,
         meaning: code.doc(),
@@ -260,7 +262,7 @@ fn explain_code(code: Code, args: &ExplainArgs) -> Result<Exit, CliError> {
         usual_causes: causes,
         check: checks,
         behaviours: behaviours.collect(),
-        alone: causes::of_code(code),
+        alone,
         example: code.example(),
     };
     match args.output.format {
@@ -289,19 +291,6 @@ impl Answer {
         if !self.alone.is_empty() {
             text += "\nBehaviours that led to it, each planted alone in sound scenarios\n";
             text += &counted(&self.alone.iter().collect::<Vec<_>>(), |cause| cause.exact);
-        }
-        let is_alone = |behaviour: &BehaviourJson| {
-            let is_it = |cause: &Cause| {
-                (cause.switch, cause.variant) == (behaviour.switch, behaviour.variant)
-            };
-            self.alone.iter().any(is_it)
-        };
-        let others: Vec<_> = self.behaviours.iter().filter(|&one| !is_alone(one)).collect();
-        if !others.is_empty() {
-            text += "\nBehaviours that can lead to it beside others, and did not alone\n";
-            for BehaviourJson { switch, variant } in others {
-                text += &format!("  {switch} = \"{variant}\"\n");
-            }
         }
         text + &format!("\nExample\n  kvseam run {}\n", self.example)
     }

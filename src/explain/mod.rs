@@ -18,7 +18,7 @@ pub mod shape;
 
 pub use reading::Reading;
 
-/// A code in words.
+/// A code in words. Which behaviours lead to it is counted: [`causes::of_code`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Explanation {
     /// What holds as long as the code is not found.
@@ -27,9 +27,6 @@ pub struct Explanation {
     pub causes: &'static [&'static str],
     /// What to look at in an engine.
     pub checks: &'static [&'static str],
-    /// Variants of the catalogue that can lead to it, as switch and variant. None where nothing in
-    /// the catalogue does: the oracle watches for what no switch plants.
-    pub behaviours: &'static [(&'static str, &'static str)],
 }
 
 /// What `code` means.
@@ -74,27 +71,8 @@ mod tests {
     use std::collections::BTreeSet;
 
     use super::*;
-    use crate::behaviour::SWITCHES;
-    use crate::finding::{Named, Severity};
+    use crate::finding::Named;
     use crate::scenario::file;
-
-    #[test]
-    fn behaviours_are_variants_of_the_catalogue_each_named_once() {
-        for &code in Code::ALL {
-            let behaviours = explain(code).behaviours;
-            for (switch, variant) in behaviours {
-                let known = SWITCHES.iter().find(|known| known.name == *switch);
-                let variants = known.map_or(&[][..], |known| known.variants);
-                assert!(
-                    variants.iter().any(|known| known.name == *variant),
-                    "{}: {switch} = {variant}",
-                    code.name()
-                );
-            }
-            let distinct: BTreeSet<_> = behaviours.iter().collect();
-            assert_eq!(distinct.len(), behaviours.len(), "{}", code.name());
-        }
-    }
 
     #[test]
     fn every_code_has_a_file_that_expects_it() {
@@ -109,11 +87,11 @@ mod tests {
     }
 
     #[test]
-    fn every_unsound_variant_explains_some_defect() {
+    fn every_variant_that_does_harm_alone_explains_some_defect() {
         let named: BTreeSet<_> = Code::ALL
             .iter()
-            .filter(|code| code.severity() == Severity::Defect)
-            .flat_map(|&code| explain(code).behaviours)
+            .flat_map(|&code| causes::of_code(code))
+            .map(|cause| (cause.switch, cause.variant))
             .collect();
         for (switch, variant) in [
             ("decode_prefix_cut", "padded_up"),
@@ -129,7 +107,6 @@ mod tests {
             ("release_on_abort", "timeout"),
             ("lock_on_match", "none"),
             ("duplicate_insert", "free_without_remap"),
-            ("free_check", "none"),
             ("transfer_completion", "last_part_seen"),
             ("transfer_completion", "any_part"),
             ("next_step_demand", "tokens"),
@@ -153,7 +130,7 @@ mod tests {
     #[test]
     fn every_code_says_what_must_hold_what_breaks_it_and_what_to_check() {
         for &code in Code::ALL {
-            let Explanation { holds, causes, checks, .. } = explain(code);
+            let Explanation { holds, causes, checks } = explain(code);
             assert!(!causes.is_empty() && !checks.is_empty(), "{}", code.name());
             for text in [holds].iter().chain(causes).chain(checks) {
                 assert!(text.ends_with('.') && !text.contains("  "), "{text}");

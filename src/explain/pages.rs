@@ -15,11 +15,6 @@ pub(super) const TWO_OWNERS: Explanation = Explanation {
          used pages that balances proves nothing: one page can be counted twice and another lost.",
         "Search for the previous free of the page in evidence; the first wrong one is the cause.",
     ],
-    behaviours: &[
-        ("duplicate_insert", "free_without_remap"),
-        ("free_check", "none"),
-        ("lock_on_match", "none"),
-    ],
 };
 
 pub(super) const FREED_TWICE: Explanation = Explanation {
@@ -35,7 +30,6 @@ pub(super) const FREED_TWICE: Explanation = Explanation {
         "With a guard in the allocator the second free does no harm and is still a defect of its \
          caller; without one, look for page.two_owners.",
     ],
-    behaviours: &[("duplicate_insert", "free_without_remap"), ("free_segment", "any_start")],
 };
 
 pub(super) const FREED_PART: Explanation = Explanation {
@@ -45,7 +39,6 @@ pub(super) const FREED_PART: Explanation = Explanation {
         "Prompt and output are given back apart, and the output begins inside a page.",
     ],
     checks: &["Check that the first row of every freed segment is a multiple of the page size."],
-    behaviours: &[("free_segment", "any_start")],
 };
 
 pub(super) const FREED_IN_FLIGHT: Explanation = Explanation {
@@ -62,13 +55,6 @@ pub(super) const FREED_IN_FLIGHT: Explanation = Explanation {
         "The damage shows later and elsewhere: placed.outside when the copy lands, placed.foreign \
          for the next owner.",
     ],
-    behaviours: &[
-        ("release_on_abort", "at_once"),
-        ("release_on_abort", "timeout"),
-        ("transfer_completion", "any_part"),
-        ("transfer_completion", "last_part_seen"),
-        ("lock_on_match", "none"),
-    ],
 };
 
 pub(super) const LEAKED: Explanation = Explanation {
@@ -84,7 +70,6 @@ pub(super) const LEAKED: Explanation = Explanation {
         "One leaked page an abort shows as a pool that shrinks over days; watch free + cached at \
          idle.",
     ],
-    behaviours: &[],
 };
 
 pub(super) const DRIFT: Explanation = Explanation {
@@ -99,10 +84,5 @@ pub(super) const DRIFT: Explanation = Explanation {
         "Evidence says by how many pages the sum is off. A multiple of N points at the unit, a \
          single page at a double free.",
         "Compare at every step, not at idle only: two errors can cancel out.",
-    ],
-    behaviours: &[
-        ("duplicate_insert", "free_without_remap"),
-        ("free_check", "none"),
-        ("lock_on_match", "none"),
     ],
 };

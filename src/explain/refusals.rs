@@ -19,7 +19,6 @@ pub(super) const MISALIGNED: Explanation = Explanation {
         "Never pad it up: the planner then accepts, and the positions in between are never sent, \
          which raises no error (placed.missing).",
     ],
-    behaviours: &[("decode_prefix_cut", "physical_page"), ("decode_prefix_cut", "none")],
 };
 
 pub(super) const SOURCE: Explanation = Explanation {
@@ -37,7 +36,6 @@ pub(super) const SOURCE: Explanation = Explanation {
          of capacity + 1 at an off-by-one in the sequence length.",
         "Print L, S, off and the page list of the piece: off * P + n must not pass L - S.",
     ],
-    behaviours: &[("decode_prefix_cut", "padded_up")],
 };
 
 pub(super) const SHORTFALL: Explanation = Explanation {
@@ -62,14 +60,6 @@ pub(super) const SHORTFALL: Explanation = Explanation {
         "A request that one rank refuses must fail on all of them, and its pages go back only when \
          the copies of the other ranks have drained.",
     ],
-    behaviours: &[
-        ("decode_reservation", "floor"),
-        ("decode_reservation", "one_short"),
-        ("destination_list", "sliced_by_chunk"),
-        ("source_offset", "pages_from_zero"),
-        ("send_cut", "none"),
-        ("source_length", "one_more"),
-    ],
 };
 
 pub(super) const INDEX: Explanation = Explanation {
@@ -91,15 +81,6 @@ pub(super) const INDEX: Explanation = Explanation {
          ceil((off * P + n) / V), and then go on as for refused.shortfall.",
         "A negative token count raises nothing here and plans nothing: look for placed.missing.",
     ],
-    behaviours: &[
-        ("planner", "indexed"),
-        ("decode_reservation", "floor"),
-        ("decode_reservation", "one_short"),
-        ("destination_list", "sliced_by_chunk"),
-        ("source_offset", "pages_from_zero"),
-        ("send_cut", "none"),
-        ("source_length", "one_more"),
-    ],
 };
 
 pub(super) const INPUT: Explanation = Explanation {
@@ -113,7 +94,6 @@ pub(super) const INPUT: Explanation = Explanation {
         "Look for page.freed_twice or page.two_owners at an earlier tick: the list was broken there.",
         "Where a block table is padded to a fixed width, cut it to its true length before it is sent.",
     ],
-    behaviours: &[("duplicate_insert", "free_without_remap"), ("free_check", "none")],
 };
 
 pub(super) const TOPOLOGY: Explanation = Explanation {
@@ -126,7 +106,6 @@ pub(super) const TOPOLOGY: Explanation = Explanation {
         "Compare the context-parallel sizes of both servers; an in-between number of prefill ranks \
          is not supported.",
     ],
-    behaviours: &[],
 };
 
 pub(super) const RANK: Explanation = Explanation {
@@ -137,7 +116,6 @@ pub(super) const RANK: Explanation = Explanation {
          parallelism, too.",
     ],
     checks: &["Print the context-parallel rank that each peer sends at bootstrap."],
-    behaviours: &[],
 };
 
 pub(super) const GEOMETRY: Explanation = Explanation {
@@ -150,7 +128,6 @@ pub(super) const GEOMETRY: Explanation = Explanation {
     checks: &[
         "Compare the lists of bytes a token, entry by entry, and the KV dtype of both servers.",
     ],
-    behaviours: &[],
 };
 
 pub(super) const POOL: Explanation = Explanation {
@@ -158,7 +135,6 @@ pub(super) const POOL: Explanation = Explanation {
             rows every rank reads whole.",
     causes: &["Decode context parallelism was switched on for a model with attention by heads."],
     checks: &["Look at the model's attention type, and turn decode striping off for others."],
-    behaviours: &[],
 };
 
 pub(super) const PREFILL_CP: Explanation = Explanation {
@@ -166,7 +142,6 @@ pub(super) const PREFILL_CP: Explanation = Explanation {
             planner reads position p at row p of the request's pages.",
     causes: &["Prefill was started with attention context parallelism for long prompts."],
     checks: &["Set the attention context-parallel size of the prefill servers to 1."],
-    behaviours: &[],
 };
 
 pub(super) const PAGE_SIZE: Explanation = Explanation {
@@ -176,7 +151,6 @@ pub(super) const PAGE_SIZE: Explanation = Explanation {
         "Compare the page sizes that the servers log at start, not those on their command lines.",
         "After the refusal both sides must end the request, and the next good peer must work.",
     ],
-    behaviours: &[],
 };
 
 pub(super) const CAPACITY: Explanation = Explanation {
@@ -188,5 +162,4 @@ pub(super) const CAPACITY: Explanation = Explanation {
         "The refusal must come on arrival and hold nothing; a request that waits for ever instead \
          is stall.no_progress.",
     ],
-    behaviours: &[],
 };

@@ -13,7 +13,6 @@ pub(super) const CAPACITY_WRONG: Explanation = Explanation {
         "Try the largest prompt that fits and one token more: the first must be served, the second \
          refused at once.",
     ],
-    behaviours: &[("capacity_unit", "rank_rows"), ("capacity_unit", "not_cut_to_pages")],
 };
 
 pub(super) const RESERVE_EXCESS: Explanation = Explanation {
@@ -23,7 +22,6 @@ pub(super) const RESERVE_EXCESS: Explanation = Explanation {
         "Nothing fails: the pool is full at 1/N of its load. Compare reserved pages with ceil(L / V) \
          for a prompt of many pages.",
     ],
-    behaviours: &[("decode_reservation", "by_physical_page")],
 };
 
 pub(super) const RESERVE_SHORT: Explanation = Explanation {
@@ -38,7 +36,6 @@ pub(super) const RESERVE_SHORT: Explanation = Explanation {
         "The planner refuses next (refused.shortfall, or refused.index), though perhaps on one rank \
          only.",
     ],
-    behaviours: &[("decode_reservation", "floor"), ("decode_reservation", "one_short")],
 };
 
 pub(super) const ACTIVATE_EARLY: Explanation = Explanation {
@@ -53,7 +50,6 @@ pub(super) const ACTIVATE_EARLY: Explanation = Explanation {
         "Reorder copies in a test (link.delay_every, link.delay_ticks): a flag fails, a count does \
          not.",
     ],
-    behaviours: &[("transfer_completion", "any_part"), ("transfer_completion", "last_part_seen")],
 };
 
 pub(super) const STALL: Explanation = Explanation {
@@ -70,11 +66,5 @@ pub(super) const STALL: Explanation = Explanation {
         "For the last message: a full hit (S = L) and L = S + 1 are the two prompts to try.",
         "Evidence tells a run that came to rest from one that reached its event bound: the first \
          waits, the second goes round in circles.",
-    ],
-    behaviours: &[
-        ("empty_last", "dropped"),
-        ("next_step_demand", "tokens"),
-        ("decode_reservation", "by_physical_page"),
-        ("capacity_unit", "not_cut_to_pages"),
     ],
 };

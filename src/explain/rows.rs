@@ -21,19 +21,6 @@ pub(super) const MISSING: Explanation = Explanation {
         "The first missing position says where to look: at S it is the prefix, at a chunk's border \
          the cursor, at the end the last piece.",
     ],
-    behaviours: &[
-        ("decode_prefix_cut", "padded_up"),
-        ("early_send", "settled_rest_dropped"),
-        ("early_send", "launched"),
-        ("source_offset", "pages_of_chunk"),
-        ("send_cut", "none"),
-        ("transfer_completion", "any_part"),
-        ("transfer_completion", "last_part_seen"),
-        ("lock_on_match", "none"),
-        ("rows", "virtual_as_local"),
-        ("draft_rows", "by_target_list"),
-        ("replicated_pool", "rows_and_one_page"),
-    ],
 };
 
 pub(super) const SHIFTED: Explanation = Explanation {
@@ -52,19 +39,6 @@ pub(super) const SHIFTED: Explanation = Explanation {
          of off, times P: a chunk's length, S, or one page.",
         "Keep one running count of pages sent a request; reset it on a new transfer only.",
         "The sender's count after the last piece must be ceil((L - S) / P).",
-    ],
-    behaviours: &[
-        ("source_offset", "pages_of_chunk"),
-        ("send_cut", "none"),
-        ("early_send", "launched"),
-        ("early_send", "settled_rest_dropped"),
-        ("lock_on_match", "none"),
-        ("packing", "buffer_checked"),
-        ("release_on_abort", "at_once"),
-        ("release_on_abort", "timeout"),
-        ("relayout", "none"),
-        ("rows", "virtual_as_local"),
-        ("draft_rows", "by_target_list"),
     ],
 };
 
@@ -88,23 +62,6 @@ pub(super) const FOREIGN: Explanation = Explanation {
          damage.",
         "For packing, compare a rank's rows with its own region, not with the whole buffer's end.",
     ],
-    behaviours: &[
-        ("release_on_abort", "at_once"),
-        ("release_on_abort", "timeout"),
-        ("duplicate_insert", "free_without_remap"),
-        ("free_check", "none"),
-        ("lock_on_match", "none"),
-        ("packing", "buffer_checked"),
-        ("transfer_completion", "any_part"),
-        ("transfer_completion", "last_part_seen"),
-        ("decode_prefix_cut", "padded_up"),
-        ("early_send", "launched"),
-        ("early_send", "settled_rest_dropped"),
-        ("source_offset", "pages_of_chunk"),
-        ("rows", "virtual_as_local"),
-        ("cache_key", "without_namespace"),
-        ("chunk_hash", "own_tokens"),
-    ],
 };
 
 pub(super) const TWICE: Explanation = Explanation {
@@ -118,7 +75,6 @@ pub(super) const TWICE: Explanation = Explanation {
          another without overlap.",
         "Send a chunk that is not the last only up to its last full page.",
     ],
-    behaviours: &[("source_offset", "pages_of_chunk")],
 };
 
 pub(super) const OUTSIDE: Explanation = Explanation {
@@ -136,16 +92,6 @@ pub(super) const OUTSIDE: Explanation = Explanation {
         "Begin tests from a pool that is nearly used up: on a fresh one virtual and local rows agree \
          by luck.",
     ],
-    behaviours: &[
-        ("release_on_abort", "at_once"),
-        ("release_on_abort", "timeout"),
-        ("transfer_completion", "any_part"),
-        ("transfer_completion", "last_part_seen"),
-        ("lock_on_match", "none"),
-        ("rows", "virtual_as_local"),
-        ("draft_rows", "by_target_list"),
-        ("replicated_pool", "rows_and_one_page"),
-    ],
 };
 
 pub(super) const UNWRITTEN: Explanation = Explanation {
@@ -162,7 +108,6 @@ pub(super) const UNWRITTEN: Explanation = Explanation {
         "Compare the length that goes out early with the committed length, not with the scheduled \
          one.",
     ],
-    behaviours: &[("early_send", "launched")],
 };
 
 pub(super) const READ_FREED: Explanation = Explanation {
@@ -179,7 +124,6 @@ pub(super) const READ_FREED: Explanation = Explanation {
         "Delay copies in a test until the prefill cache is full, and see whether others are evicted \
          or the request waits.",
     ],
-    behaviours: &[("duplicate_insert", "free_without_remap")],
 };
 
 pub(super) const WRONG_HIT: Explanation = Explanation {
@@ -198,23 +142,5 @@ pub(super) const WRONG_HIT: Explanation = Explanation {
          inherited, and is counted apart for that reason.",
         "Requests that failed, or that decode began early, must not enter the cache.",
         "At a finish insert (L + output - 1) / V whole pages, not (L + output) / V.",
-    ],
-    behaviours: &[
-        ("decode_prefix_cut", "padded_up"),
-        ("early_send", "settled_rest_dropped"),
-        ("early_send", "launched"),
-        ("source_offset", "pages_of_chunk"),
-        ("send_cut", "none"),
-        ("transfer_completion", "any_part"),
-        ("transfer_completion", "last_part_seen"),
-        ("duplicate_insert", "free_without_remap"),
-        ("free_check", "none"),
-        ("lock_on_match", "none"),
-        ("packing", "buffer_checked"),
-        ("release_on_abort", "at_once"),
-        ("release_on_abort", "timeout"),
-        ("cache_key", "without_namespace"),
-        ("cache_hash_unit", "physical_page"),
-        ("chunk_hash", "own_tokens"),
     ],
 };
