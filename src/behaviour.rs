@@ -2,14 +2,10 @@
 //! wrong.
 //!
 //! One enum each; its first variant is the default and sound on its own. Each switch
-//! decides one thing. A [`Profile`] is the set of variants that one release of an engine
+//! decides one thing. A profile is the set of variants that one release of an engine
 //! has; a scenario names a profile and overrides single switches through [`Overrides`].
 
 use serde::{Deserialize, Serialize};
-
-mod profile;
-
-pub use profile::Profile;
 
 /// One variant of a switch, for listings.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -494,7 +490,7 @@ mod tests {
     fn overrides_win_over_the_profile_and_leave_the_rest() {
         let text = "decode_prefix_cut = \"padded_up\"\nplanner = \"checked\"\n";
         let overrides: Overrides = toml::from_str(text).unwrap();
-        let base = Profile::Sglang0520.behaviours();
+        let base = Behaviours { planner: PlannerRevision::Indexed, ..Behaviours::default() };
         let expected = Behaviours {
             decode_prefix_cut: DecodePrefixCut::PaddedUp,
             planner: PlannerRevision::Checked,
@@ -511,7 +507,12 @@ mod tests {
             Overrides { planner: Some(PlannerRevision::Indexed), ..Overrides::default() };
         assert_eq!(drawn, expected);
         drawn.reset("planner");
-        assert_eq!(drawn.over(Profile::Sglang0520.behaviours()).planner, PlannerRevision::Checked);
+        assert_eq!(
+            drawn
+                .over(Behaviours { planner: PlannerRevision::Indexed, ..Behaviours::default() })
+                .planner,
+            PlannerRevision::Checked
+        );
         for (index, switch) in SWITCHES.iter().enumerate() {
             let mut last = Overrides::draw(|asked| {
                 let at = SWITCHES.iter().position(|known| known.name == asked.name);
@@ -532,12 +533,6 @@ mod tests {
     fn an_unknown_switch_or_variant_is_refused() {
         assert!(toml::from_str::<Overrides>("decode_cut = \"none\"").is_err());
         assert!(toml::from_str::<Overrides>("planner = \"fast\"").is_err());
-    }
-
-    #[test]
-    fn the_sound_profile_has_nothing_unusual() {
-        assert_eq!(Profile::Sound.behaviours().unusual(), []);
-        assert_eq!(Profile::Sglang0520.behaviours().unusual().len(), 5);
     }
 
     #[test]

@@ -9,13 +9,13 @@
 //! - [`units`], [`limits`], [`stats`], [`rng`]: integers with a meaning, every bound, rates with
 //!   intervals, the only randomness.
 //! - `wording`: what a file's reader says, in its user's words.
-//! - [`behaviour`]: the switches, one enum each, and the profiles of engine releases.
+//! - [`behaviour`]: the switches, one enum each.
 //! - [`layout`], [`prompt`]: where a position lives, and what a token's KV is.
 //! - [`memory`]: what each row of a pool holds.
 //! - [`finding`], [`event`]: codes, chances, marks, metrics, what a run leaves; and the
 //!   vocabulary of what happened.
 //! - [`pool`], [`cache`], [`planner`]: the three that have to agree. They obey; they do not check.
-//! - [`engine`]: what is one engine's own, a folder each.
+//! - [`engine`]: what is one engine's own, a folder each, and the profiles of releases.
 //! - [`scenario`], [`workload`]: the one concrete description of a run, and the requests in it.
 //! - [`oracle`]: fed with what happened, it judges; it shares no code with what it judges.
 //! - [`world`]: the simulated system and the one loop. Its page has the life of a request.

@@ -5,7 +5,7 @@ use std::path::Path;
 use super::features::{OTHERS, SOUND_AS_DRAWN};
 use super::sizes::Sizes;
 use super::*;
-use crate::behaviour::Profile;
+use crate::engine::Profile;
 use crate::finding::{Mark, Named};
 use crate::minimize::import::Target;
 use crate::rng::Stream;

@@ -6,7 +6,8 @@ use clap::{Args, ValueEnum};
 
 use super::output::{Align, Format, FormatArgs, columns, print, print_json, severity};
 use super::{CliError, Exit};
-use crate::behaviour::{Profile, SWITCHES};
+use crate::behaviour::SWITCHES;
+use crate::engine::Profile;
 use crate::finding::{Code, Mark, Metric, Named};
 use crate::scenario::TraceFormat;
 use crate::world::Registry;

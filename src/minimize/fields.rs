@@ -7,7 +7,8 @@ use toml::{Table, Value};
 use super::search::Search;
 use super::size::{Configuration, Unusual, unusual_fields};
 use super::times;
-use crate::behaviour::{Overrides, Profile};
+use crate::behaviour::Overrides;
+use crate::engine::Profile;
 use crate::scenario::Scenario;
 
 /// Spells a profile's switches out, then sets one switch after another to its default.
@@ -32,7 +33,7 @@ fn offer_switches(search: &mut Search, switches: &[(&'static str, &'static str)]
     let table: Table =
         switches.iter().map(|&(name, variant)| (name.to_owned(), variant.into())).collect();
     let behaviour: Overrides = table.try_into().expect("names of switches and their variants");
-    search.offer(Scenario { profile: Profile::Sound, behaviour, ..search.best().clone() })
+    search.offer(Scenario { profile: Profile::SOUND, behaviour, ..search.best().clone() })
 }
 
 /// Sets each unusual field to its simplest value, the seed included.

@@ -6,7 +6,8 @@ use std::sync::LazyLock;
 use serde::{Deserialize, Serialize};
 use toml::{Table, Value};
 
-use crate::behaviour::{Profile, SWITCHES};
+use crate::behaviour::SWITCHES;
+use crate::engine::Profile;
 use crate::prompt::ContentId;
 use crate::scenario::{
     DecodeConfig, Fault, LayoutConfig, LinkConfig, Moment, PairingConfig, PrefillConfig,
@@ -205,10 +206,7 @@ impl Size {
 /// Switches that are unusual, and those that are spelled out; a profile counts for more than any
 /// number of switches spelled out in its place.
 fn switches(scenario: &Scenario) -> u64 {
-    let profile = match scenario.profile {
-        Profile::Sound => 0,
-        Profile::Sglang0517 | Profile::Sglang0520 | Profile::Sglang0523 => SWITCHES.len() + 1,
-    };
+    let profile = if scenario.profile == Profile::SOUND { 0 } else { SWITCHES.len() + 1 };
     let unusual = scenario.behaviours().unusual().len();
     let spelled = Table::try_from(scenario.behaviour).expect("switches have a TOML form");
     (profile + unusual + spelled.len()) as u64

@@ -4,7 +4,8 @@ use std::collections::BTreeSet;
 use std::path::Path;
 
 use super::*;
-use crate::behaviour::{DecodeMatchUnit, DecodePrefixCut, Profile};
+use crate::behaviour::{DecodeMatchUnit, DecodePrefixCut};
+use crate::engine::Profile;
 use crate::limits::MINIMIZE_RUNS;
 use crate::rng::Stream;
 use crate::scenario::expect::unmet;
@@ -92,7 +93,7 @@ fn different_scenarios_of_one_mistake_become_one_file() {
         for seed in 0..120 {
             let mut case = generate(&mut Stream::new(seed, "one mistake"), &names, Aim::Sound);
             let table = toml::Table::from_iter([(switch.to_owned(), variant.into())]);
-            (case.profile, case.behaviour) = (Profile::Sound, table.try_into().unwrap());
+            (case.profile, case.behaviour) = (Profile::SOUND, table.try_into().unwrap());
             // Chunks that no page fits into are refused without exact cuts, as other fields are.
             let Ok(found) = run(&case, Path::new("")) else { continue };
             if found.findings.count(code) > 0 {

@@ -9,9 +9,9 @@
 use std::collections::BTreeSet;
 
 use crate::behaviour::{
-    Behaviours, ChunkCut, Overrides, PlannerRevision, Profile, Retraction, SWITCHES, SendSplit,
-    SwitchInfo,
+    Behaviours, ChunkCut, Overrides, PlannerRevision, Retraction, SWITCHES, SendSplit, SwitchInfo,
 };
+use crate::engine::Profile;
 use crate::engine::connection::KvPool;
 use crate::finding::Side;
 use crate::scenario::lint::lint;
@@ -116,7 +116,7 @@ pub fn draw(
 ) -> Scenario {
     let layout = LayoutConfig { page_size: *choices.pick(PAGE_SIZES), ranks: *choices.pick(RANKS) };
     let (profile, mut behaviour) = match aim == Aim::Sound && choices.chance(1, 2) {
-        true => (Profile::Sound, harmless(choices)),
+        true => (Profile::SOUND, harmless(choices)),
         false => (profile(choices, aim), overrides(choices, aim)),
     };
     if let Some(plant) = plant {
@@ -154,7 +154,7 @@ fn profile(choices: &mut impl Choices, aim: Aim) -> Profile {
     };
     match choices.chance(out_of_4, 4) {
         true => *choices.pick(Profile::ALL),
-        false => Profile::Sound,
+        false => Profile::SOUND,
     }
 }
 

@@ -8,7 +8,8 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use crate::behaviour::{Behaviours, Overrides, Profile};
+use crate::behaviour::{Behaviours, Overrides};
+use crate::engine::Profile;
 use crate::engine::connection::KvPool;
 use crate::finding::{Code, Mark, Side};
 use crate::prompt::ContentId;

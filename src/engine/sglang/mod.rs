@@ -7,6 +7,7 @@ mod checked;
 mod indexed;
 pub mod packing;
 pub mod pairing;
+pub mod releases;
 pub mod texts;
 pub mod untranslated;
 

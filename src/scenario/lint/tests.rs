@@ -1,5 +1,6 @@
 use super::*;
-use crate::behaviour::{Overrides, Profile, SWITCHES};
+use crate::behaviour::{Overrides, SWITCHES};
+use crate::engine::Profile;
 use crate::scenario::file;
 use crate::scenario::generate::HARMLESS;
 use crate::scenario::tests::small;
