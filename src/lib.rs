@@ -18,7 +18,8 @@
 //! - [`engine`]: what is one engine's own, a folder each, and the profiles of releases.
 //! - [`scenario`], [`workload`]: the one concrete description of a run, and the requests in it.
 //! - [`oracle`]: fed with what happened, it judges; it shares no code with what it judges.
-//! - [`world`]: the simulated system and the one loop. Its page has the life of a request.
+//! - [`world`]: the simulated servers, each with its own state, and the one loop. Its page has the
+//!   life of a request, and where each rule of it stands.
 //! - [`witness`]: what somebody who looks on keeps of a run.
 //! - [`reference`]: plain models of pool, caches, handoff and planner, which these are checked
 //!   against.

@@ -1,5 +1,5 @@
-//! What every server needs besides its own state: the setup, the requests, the clock and its timers,
-//! the log, the faults, and the list of servers that have something to look at.
+//! What every server needs besides its own state: the setup, the requests, the clock with its
+//! timers, the log, the faults, and the list of servers that have something to look at.
 
 use super::fault::Faults;
 use super::log::Log;

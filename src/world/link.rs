@@ -129,8 +129,8 @@ impl Link {
         }
     }
 
-    /// The copy at the head of the queue is through. Returns it if it lands now, and not later because
-    /// the link delays it.
+    /// The copy at the head of the queue is through. Returns it if it lands now; a delayed one is kept
+    /// until then.
     pub(super) fn copy_served(&mut self, store: &Store, cx: &mut Context<'_>) -> Option<Copy> {
         let copy = self.queue.pop_front().expect("a copy was being served");
         self.served += 1;
@@ -367,6 +367,9 @@ fn continues(last: &mut Write, next: &Write) -> bool {
     }
     adjacent && alike
 }
+
+#[cfg(test)]
+mod serving_tests;
 
 #[cfg(test)]
 mod tests {

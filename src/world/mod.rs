@@ -29,7 +29,25 @@
 //! waits for a destination, or goes back if a request that has one needs the pages. A flush takes
 //! cached pages that nobody holds.
 //!
-//! Every finding code is a violated line of this table; the oracle is told each move and judges it
+//! # Where each rule stands
+//!
+//! | moment | who is asked | file |
+//! |---|---|---|
+//! | arrives | can its servers be connected, can their pools ever serve it | `arrival` |
+//! | reserved, resumes | the decode server | `decode/reservation` |
+//! | a chunk is launched, its step ends | the prefill server | `prefill/step`, `prefill/caching` |
+//! | a part is queued | the prefill server cuts the piece, the planner lays it out, the link queues it | `prefill/sending`, `piece`, `link` |
+//! | a part lands | the decode server writes it, the transfer hears of it | `decode/rows`, `transfer` |
+//! | activated; source or target back | the handoff machine says when, the servers do it | `handoff`, `decode/ending`, `prefill` |
+//! | a decode step ends, retracted | the decode server | `decode/step` |
+//! | finishes, aborted, fails | the decode server | `decode/ending` |
+//! | flush; evictions; every page taken or given back | the store of the server | `store` |
+//!
+//! A server owns its queue, its pool and cache, and its part of each request. It is called with a
+//! context (setup, requests, timers, log) and answers with what others have to do; `routes` tells them,
+//! at once and in that order. What is fixed about a request is in `request`.
+//!
+//! Every finding code is a violated line of the first table; the oracle is told each move and judges it
 //! without the code that made it.
 
 use std::path::Path;

@@ -4,7 +4,7 @@ use std::borrow::Cow;
 
 use super::context::Context;
 use super::observer::Call;
-use super::prefill::sending::Send;
+use super::prefill::sending::CutPiece;
 use super::transfer::Destination;
 use crate::behaviour::{DestinationList, DraftRows, Relayout, Rows};
 use crate::engine::sglang::untranslated;
@@ -40,7 +40,7 @@ impl PlannedPiece {
     /// Asks the planner for every rank, and shows the call to whoever looks on.
     pub(super) fn plan(
         (request, attempt): (RequestId, u32),
-        send: &Send,
+        send: &CutPiece,
         destination: &Destination,
         cx: &mut Context<'_>,
     ) -> PlannedPiece {
@@ -94,7 +94,7 @@ impl PlannedPiece {
 }
 
 /// The destination pages that the planner is given.
-fn target_pages<'a>(send: &Send, to: &'a Destination, cx: &Context<'_>) -> Cow<'a, [PageId]> {
+fn target_pages<'a>(send: &CutPiece, to: &'a Destination, cx: &Context<'_>) -> Cow<'a, [PageId]> {
     match cx.setup.switches.destination_list {
         DestinationList::Whole => Cow::Borrowed(&to.pages),
         DestinationList::SlicedByChunk => {

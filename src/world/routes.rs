@@ -7,7 +7,7 @@ use super::decode::{Reservation, ending::AfterAbort};
 use super::handoff::{Action, Signal};
 use super::link::Copy;
 use super::piece::PlannedPiece;
-use super::prefill::sending::Send;
+use super::prefill::sending::CutPiece;
 use super::prefill::step::Next;
 use super::queue::Timer;
 use super::transfer::part_signal;
@@ -142,7 +142,7 @@ impl World<'_> {
     }
 
     /// Has each piece planned and its parts queued, until one is refused.
-    fn send(&mut self, request: RequestId, sends: Vec<Send>) {
+    fn send(&mut self, request: RequestId, sends: Vec<CutPiece>) {
         let (prefill, decode) = self.servers(request);
         let link = prefill * self.decodes.len() + decode;
         for send in sends {

@@ -6,6 +6,8 @@ use crate::memory::Extent;
 use crate::scenario::file;
 use crate::units::{PageId, Pages, Rank, RequestId, Tokens};
 
+pub(super) mod fixture;
+
 fn scenario(text: &str) -> Scenario {
     file::parse(text, "test").unwrap()
 }

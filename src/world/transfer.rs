@@ -201,3 +201,6 @@ impl IndexMut<RequestId> for Transfers {
         &mut self.0[request.index()]
     }
 }
+
+#[cfg(test)]
+mod tests;

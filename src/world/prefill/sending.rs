@@ -9,9 +9,9 @@ use crate::engine::sglang::packing::SendPart;
 use crate::finding::Mark;
 use crate::units::{PageId, Pages, RequestId, Tokens};
 
-/// One piece of a transfer: the source pages and tokens of one planner call.
+/// One piece of a transfer as the sender has cut it: the source pages and tokens of one planner call.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(in super::super) struct Send {
+pub(in super::super) struct CutPiece {
     /// Which piece of the transfer, from 0.
     pub(in super::super) number: u32,
     pub(in super::super) pages: Vec<PageId>,
@@ -37,7 +37,7 @@ impl Prefill {
         destination: Destination,
         is_first_attempt: bool,
         cx: &mut Context<'_>,
-    ) -> Vec<Send> {
+    ) -> Vec<CutPiece> {
         let state = &mut self.requests[request];
         let prefix = destination.prefix;
         state.length = destination.length;
@@ -62,7 +62,11 @@ impl Prefill {
 
     /// What may go out of the cached prefix before its chunk is computed. The rows before the chunk
     /// are written, its own are launched.
-    pub(in super::super) fn cut_early(&mut self, chunk: Chunk, cx: &mut Context<'_>) -> Vec<Send> {
+    pub(in super::super) fn cut_early(
+        &mut self,
+        chunk: Chunk,
+        cx: &mut Context<'_>,
+    ) -> Vec<CutPiece> {
         let page = cx.setup.page();
         let state = &mut self.requests[chunk.request];
         if state.destination.is_none() {
@@ -96,7 +100,7 @@ impl Prefill {
         chunk: Chunk,
         transfer: &Transfer,
         cx: &mut Context<'_>,
-    ) -> Vec<Send> {
+    ) -> Vec<CutPiece> {
         let is_known = self.requests[chunk.request].destination.is_some();
         match transfer.handoff().wants_more() && is_known {
             true => self.cut_computed(chunk.request, chunk.to, cx),
@@ -110,7 +114,7 @@ impl Prefill {
         request: RequestId,
         done: Tokens,
         cx: &mut Context<'_>,
-    ) -> Vec<Send> {
+    ) -> Vec<CutPiece> {
         let source = self.requests[request].source();
         let (length, cursor) = (source.length, source.cursor);
         let last = done == length;
@@ -136,7 +140,7 @@ impl Prefill {
         reach: Tokens,
         last: bool,
         cx: &mut Context<'_>,
-    ) -> Vec<Send> {
+    ) -> Vec<CutPiece> {
         let page = cx.setup.page();
         let prefix = self.destination(request).prefix;
         let source = self.requests[request].source_mut();
@@ -160,14 +164,14 @@ impl Prefill {
         source.cursor = reach;
         source.pages_sent += count.0;
         let number = source.pieces;
-        let sends = split(Send { number, pages, offset: Pages(offset), tokens, last }, cx);
+        let sends = split(CutPiece { number, pages, offset: Pages(offset), tokens, last }, cx);
         source.pieces += sends.len() as u32;
         sends
     }
 }
 
 /// The planner calls that a send is made of.
-fn split(send: Send, cx: &mut Context<'_>) -> Vec<Send> {
+fn split(send: CutPiece, cx: &mut Context<'_>) -> Vec<CutPiece> {
     let page = cx.setup.page();
     let regions = cx.setup.regions();
     let tokens = u32::try_from(send.tokens).unwrap_or(0);
@@ -184,7 +188,7 @@ fn split(send: Send, cx: &mut Context<'_>) -> Vec<Send> {
         .map(|((place, number), part)| {
             let first = (part.src_page_offset - send.offset).index();
             let pages = part.tokens.pages_ceil(page).index();
-            Send {
+            CutPiece {
                 number,
                 pages: send.pages.iter().skip(first).take(pages).copied().collect(),
                 offset: part.src_page_offset,
