@@ -39,7 +39,7 @@ pub enum Operation {
     Alloc(u32),
     /// Gives a holder's pages back.
     Free {
-        /// Whose.
+        /// The holder, by its number.
         holder: usize,
         /// In the opposite order, so that an order which should sort the pages of a call has to.
         backwards: bool,
