@@ -111,6 +111,8 @@ pub struct Memory {
     spare: Vec<u32>,
     /// Rows of the last page.
     last_rows: u32,
+    /// Calls that have changed rows.
+    writes: u64,
 }
 
 /// What a page holds: an extent if that has rows, else the list of this number plus 1, else nothing.
@@ -151,7 +153,12 @@ impl Memory {
 
     fn of_pages(count: usize, last_rows: u32) -> Memory {
         let pages = vec![Held::NOTHING; count];
-        Memory { pages, lists: Vec::new(), spare: Vec::new(), last_rows }
+        Memory { pages, lists: Vec::new(), spare: Vec::new(), last_rows, writes: 0 }
+    }
+
+    /// How often rows were written or erased. While it stays the same, so does every row.
+    pub fn writes(&self) -> u64 {
+        self.writes
     }
 
     /// The written rows of `page`, in order.
@@ -175,6 +182,7 @@ impl Memory {
     pub fn write(&mut self, page: PageId, new: Extent) {
         let rows = self.rows_of(page);
         let Some(new) = new.within(0, rows) else { return };
+        self.writes += 1;
         let held = &mut self.pages[page.index()];
         let covers = new.start <= held.0.start && held.0.end() <= new.end();
         // The usual cases need no list: rows over all that is there, and rows that go on behind it.
@@ -192,6 +200,7 @@ impl Memory {
     /// Makes `len` rows from `start` on as if never written.
     pub fn erase(&mut self, page: PageId, start: u32, len: u32) {
         if page.index() < self.pages.len() {
+            self.writes += 1;
             let list = self.list_for(page);
             clear_rows(&mut self.lists[list], start, start + len);
             self.settle(page, list);

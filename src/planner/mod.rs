@@ -16,11 +16,13 @@
 
 pub mod descriptors;
 mod input;
+mod piece;
 mod plan;
 mod refusal;
 mod share;
 
 pub use input::{InputError, Piece, PlanInput, RawInput};
+pub use piece::{PiecePlan, RankShare, SourceStretch};
 pub use plan::{Plan, RowPairs, RowRun, RunPlan};
 pub use refusal::{IndexedList, Refusal};
 pub use share::Share;
@@ -47,6 +49,12 @@ pub trait Planner {
     fn plan_runs(&self, input: &PlanInput<'_>) -> Result<RunPlan, Refusal> {
         self.check(input)?;
         Ok(Share::target(input).runs())
+    }
+
+    /// The shares of all ranks at once, once none of them is refused; `None` where this planner lays out
+    /// rank by rank only. It says the same as [`Planner::plan_runs`] for each rank.
+    fn plan_piece(&self, _input: &PlanInput<'_>) -> Option<PiecePlan> {
+        None
     }
 
     /// The draft rows in compact form, `None` where this revision lays out none.

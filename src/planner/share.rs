@@ -8,6 +8,7 @@
 use crate::units::{PageId, Row};
 
 use super::input::PlanInput;
+use super::piece::PiecePlan;
 use super::plan::{RowPairs, RowRun, RunPlan};
 
 /// Source rows appended at once: two vector registers full, and what a page of 64 rows holds for
@@ -66,6 +67,23 @@ impl<'a> Share<'a> {
             start: u64::from(input.piece().src_page_offset.0) * u64::from(page),
             tokens: u64::try_from(input.tokens()).unwrap_or(0),
         }
+    }
+
+    /// The shares of all ranks at once, which the lists must hold.
+    pub fn piece(input: &PlanInput<'_>) -> PiecePlan {
+        let layout = input.layout();
+        let every = Share::draft(input);
+        let prefix = u64::from(input.piece().decode_prefix_len.0);
+        // Within 32 bits, as a valid input's position is.
+        let phase = (prefix + every.start) as u32 % layout.ranks();
+        let tokens = every.tokens as u32;
+        PiecePlan::new(
+            layout.page(),
+            (layout.ranks(), phase),
+            (every.start, tokens),
+            input.src_pages(),
+            input.dst_pages(),
+        )
     }
 
     /// Tokens of the share.

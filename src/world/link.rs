@@ -9,8 +9,9 @@ use std::collections::{BTreeMap, VecDeque};
 use std::ops::Range;
 
 use super::context::Context;
-use super::piece::RankPlan;
+use super::piece::{PartRows, RankPlan, destination_pages};
 use super::queue::Timer;
+use super::reading::{read_rows, single_rows};
 use super::store::Store;
 use crate::behaviour::{EmptyLast, Packing};
 use crate::event::{Event, Part, Server, Write, Writes};
@@ -19,18 +20,18 @@ use crate::layout::Layout;
 use crate::memory::{Memory, Stamp};
 use crate::planner::RunPlan;
 use crate::planner::descriptors::DescriptorCount;
-use crate::units::{PageId, PageSize, Rank, RequestId, Row, Tick};
+use crate::units::{PageId, Rank, Tick};
 
 /// A piece's part for one rank, on its way.
 pub(super) struct Copy {
     pub(super) part: Part,
-    pub(super) plan: RunPlan,
+    rows: PartRows,
     /// The draft rows that go with it; they are never packed.
-    pub(super) draft: RunPlan,
+    draft: RunPlan,
     /// Its rows of the pack buffer, if it is packed.
-    pub(super) packed: Option<Range<u64>>,
+    packed: Option<Range<u64>>,
     /// How long the link is busy with it.
-    pub(super) service: Tick,
+    service: Tick,
     /// What it read; `None` until then.
     pub(super) writes: Option<Vec<Write>>,
     /// The same of draft rows, empty until then.
@@ -72,26 +73,28 @@ impl Link {
     pub(super) fn queue_copy(
         &mut self,
         part: Part,
-        RankPlan { plan, draft }: RankPlan,
+        RankPlan { rows, draft }: RankPlan,
         source_pages: &[PageId],
         store: &Store,
         cx: &mut Context<'_>,
     ) -> bool {
-        let rows = plan.tokens();
-        if rows == 0 {
+        let count = rows.count(part.rank);
+        if count == 0 {
             cx.log.mark(Mark::PartEmpty);
             let is_empty = part.last && draft.runs.is_empty();
             if is_empty && cx.setup.switches.empty_last == EmptyLast::Dropped {
                 return false;
             }
         }
-        let packed = pack(part.rank, rows, cx);
-        count_descriptors(&plan, packed.is_some(), cx);
+        let packed = pack(part.rank, count, cx);
+        count_descriptors(rows.descriptors(part.rank), packed.is_some(), cx);
         let config = &cx.setup.scenario.link;
-        let transfer = (rows * config.token_bytes).div_ceil(config.bytes_per_tick);
+        let transfer = (count * config.token_bytes).div_ceil(config.bytes_per_tick);
         let service = Tick(config.copy_ticks + transfer);
-        let mut target_pages = destination_pages(&plan, cx.setup.page());
-        target_pages.extend(destination_pages(&draft, cx.setup.virtual_page()));
+        let mut target_pages = rows.target_pages(part.rank, cx.setup.page());
+        if !draft.runs.is_empty() {
+            target_pages.to_mut().extend(destination_pages(&draft, cx.setup.virtual_page()));
+        }
         let event = Event::Queued {
             part,
             source: self.prefill,
@@ -101,9 +104,10 @@ impl Link {
         };
         cx.log.tell(&event, &[]);
         cx.log.count(Metric::Copies, 1);
-        self.spills |= packed.is_some() && !cx.setup.regions().fits_region(rows);
+        self.spills |= packed.is_some() && !cx.setup.regions().fits_region(count);
+        drop(target_pages);
         let draft_writes = Vec::new();
-        let copy = Copy { part, plan, draft, packed, service, writes: None, draft_writes };
+        let copy = Copy { part, rows, draft, packed, service, writes: None, draft_writes };
         self.queue.push_back(copy);
         match self.queue.len() {
             1 => self.serve(store, cx),
@@ -170,26 +174,11 @@ fn pack(rank: Rank, rows: u64, cx: &mut Context<'_>) -> Option<Range<u64>> {
     fits.then_some(start..start + rows)
 }
 
-fn count_descriptors(plan: &RunPlan, is_packed: bool, cx: &mut Context<'_>) {
-    let DescriptorCount { unpacked, packed } = DescriptorCount::of_runs(plan);
+fn count_descriptors(count: DescriptorCount, is_packed: bool, cx: &mut Context<'_>) {
+    let DescriptorCount { unpacked, packed } = count;
     cx.log.count(Metric::DescriptorsPacked, packed);
     cx.log.count(Metric::DescriptorsUnpacked, unpacked);
     cx.log.count(Metric::Descriptors, if is_packed { packed } else { unpacked });
-}
-
-/// The pages that a plan writes, in order, neighbours once.
-fn destination_pages(plan: &RunPlan, page: PageSize) -> Vec<PageId> {
-    let mut pages: Vec<PageId> = Vec::new();
-    for run in &plan.runs {
-        let (first, _) = run.dst.split(page);
-        let (last, _) = run.at(run.len - 1).1.split(page);
-        for id in (first.0..=last.0).map(PageId) {
-            if pages.last() != Some(&id) {
-                pages.push(id);
-            }
-        }
-    }
-    pages
 }
 
 impl Link {
@@ -206,7 +195,7 @@ impl Link {
             let due = index == 0 || (copy.packed.is_some() && !regions_in_use[rank]);
             if due && copy.writes.is_none() {
                 let request = copy.part.request;
-                copy.writes = Some(read_rows(&copy.plan, request, memory, (page, page)));
+                copy.writes = Some(copy.rows.read(copy.part.rank, request, memory, page));
                 let pages = (page, layout.virtual_page());
                 copy.draft_writes = read_rows(&copy.draft, request, memory, pages);
                 read.push(index);
@@ -252,170 +241,5 @@ impl Link {
     }
 }
 
-/// The same writes row by row.
-fn single_rows(writes: &[Write]) -> Vec<Write> {
-    let row = |write: &Write, at: u32| Write {
-        start: write.start + at,
-        len: 1,
-        content: write.extent().map(|extent| (extent.at(write.start + at), extent.step)),
-        ..*write
-    };
-    writes.iter().flat_map(|write| (0..write.len).map(move |at| row(write, at))).collect()
-}
-
-/// Reads the plan's source rows of `memory` and says what its destination rows will hold. Pages are of
-/// the source's and of the destination's size.
-fn read_rows(
-    plan: &RunPlan,
-    request: RequestId,
-    memory: &Memory,
-    (page, dst_page): (PageSize, PageSize),
-) -> Vec<Write> {
-    let mut reader = Reader { writes: Vec::new(), request, page: dst_page };
-    for run in &plan.runs {
-        let mut at = 0;
-        while at < run.len {
-            let (src, dst) = run.at(at);
-            let (id, offset) = src.split(page);
-            // Rows of the run in this source page.
-            let in_page = (page.get() - offset).div_ceil(run.src_step).min(run.len - at);
-            reader.read_page(memory, id, offset, run.src_step, dst, in_page);
-            at += in_page;
-        }
-    }
-    reader.writes
-}
-
-struct Reader {
-    writes: Vec<Write>,
-    request: RequestId,
-    /// Of the destination.
-    page: PageSize,
-}
-
-impl Reader {
-    /// Reads `len` rows of one source page, `step` apart from `offset` on, for neighbouring
-    /// destination rows from `dst` on.
-    fn read_page(
-        &mut self,
-        memory: &Memory,
-        id: PageId,
-        offset: u32,
-        step: u32,
-        dst: Row,
-        len: u32,
-    ) {
-        let mut at = 0;
-        let extents = memory.page(id);
-        let first = extents.partition_point(|extent| extent.end() <= offset);
-        for extent in &extents[first..] {
-            let here = offset + at * step;
-            if extent.start > here {
-                let gap = (extent.start - here).div_ceil(step).min(len - at);
-                self.put(Row(dst.0 + at), gap, None);
-                at += gap;
-            }
-            let here = offset + at * step;
-            if at >= len {
-                break;
-            }
-            if here < extent.end() {
-                let rows = (extent.end() - here).div_ceil(step).min(len - at);
-                let content = (extent.at(here), extent.step * step);
-                self.put(Row(dst.0 + at), rows, Some(content));
-                at += rows;
-            }
-        }
-        if at < len {
-            self.put(Row(dst.0 + at), len - at, None);
-        }
-    }
-
-    /// Adds writes of `len` rows from `dst` on, cut at page ends and joined to the last write where
-    /// they continue it.
-    fn put(&mut self, dst: Row, len: u32, content: Option<(Stamp, u32)>) {
-        let mut at = 0;
-        while at < len {
-            let (page, start) = Row(dst.0 + at).split(self.page);
-            let rows = (self.page.get() - start).min(len - at);
-            let content = content.map(|(stamp, step)| {
-                let position = crate::units::Tokens(stamp.position.0 + at * step);
-                (Stamp { position, writer: self.request, ..stamp }, step)
-            });
-            let write = Write { page, start, len: rows, content };
-            if !self.writes.last_mut().is_some_and(|last| continues(last, &write)) {
-                self.writes.push(write);
-            }
-            at += rows;
-        }
-    }
-}
-
-/// Takes `next` into `last` if its rows and stamps go on from there.
-fn continues(last: &mut Write, next: &Write) -> bool {
-    let adjacent = last.page == next.page && last.start + last.len == next.start;
-    let alike = match (last.content, next.content) {
-        (Some((stamp, step)), Some((other, other_step))) => {
-            let position = crate::units::Tokens(stamp.position.0 + last.len * step);
-            step == other_step && Stamp { position, written: other.written, ..stamp } == other
-        }
-        (None, None) => true,
-        (Some(_), None) | (None, Some(_)) => false,
-    };
-    if adjacent && alike {
-        last.len += next.len;
-    }
-    adjacent && alike
-}
-
 #[cfg(test)]
 mod serving_tests;
-
-#[cfg(test)]
-mod tests {
-    use proptest::prelude::*;
-
-    use super::*;
-    use crate::memory::Extent;
-    use crate::planner::RowRun;
-    use crate::units::Tokens;
-
-    proptest! {
-        #[test]
-        fn reading_by_extents_equals_reading_row_by_row(
-            rows in 1u32..6, dst_rows in 1u32..9, step in 1u32..7, src in 0u32..12, dst in 0u32..12, len in 1u32..8,
-            extents in proptest::collection::vec((0u32..10, 0u32..5, 1u32..5, 0u32..50, 1u32..3), 0..9),
-        ) {
-            let page = PageSize::new(rows).unwrap();
-            let dst_page = PageSize::new(dst_rows).unwrap();
-            let mut memory = Memory::new(60);
-            for (id, start, len, position, step) in extents {
-                let start = start.min(rows - 1);
-                let len = len.min(rows - start);
-                let stamp = Stamp {
-                    text: RequestId(0),
-                    position: Tokens(position),
-                    written: Tick(3),
-                    writer: RequestId(1),
-                };
-                memory.write(PageId(id), Extent { start, len, stamp, step });
-            }
-            let run = RowRun { src: Row(src), src_step: step, dst: Row(dst), len };
-            let writes = read_rows(&RunPlan { runs: vec![run] }, RequestId(2), &memory, (page, dst_page));
-            let by_row: Vec<_> = (0..len)
-                .map(|at| {
-                    let (from, to) = run.at(at);
-                    let (id, offset) = from.split(page);
-                    let held = memory.row(id, offset);
-                    let held = held.map(|stamp| Stamp { writer: RequestId(2), ..stamp });
-                    (to.split(dst_page), held)
-                })
-                .collect();
-            let read: Vec<_> = single_rows(&writes)
-                .iter()
-                .map(|write| ((write.page, write.start), write.content.map(|(stamp, _)| stamp)))
-                .collect();
-            prop_assert_eq!(read, by_row);
-        }
-    }
-}

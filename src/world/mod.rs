@@ -78,6 +78,7 @@ pub mod observer;
 mod piece;
 mod prefill;
 mod queue;
+mod reading;
 pub mod registry;
 mod request;
 mod routes;

@@ -1,23 +1,95 @@
 //! One piece of a transfer, as the planner lays it out on every rank.
 
 use std::borrow::Cow;
+use std::rc::Rc;
 
 use super::context::Context;
 use super::observer::Call;
 use super::prefill::sending::CutPiece;
+use super::reading::{SharedPiece, read_rows};
 use super::transfer::Destination;
 use crate::behaviour::{DestinationList, DraftRows, Relayout, Rows};
 use crate::engine::sglang::untranslated;
-use crate::event::{Event, Part};
+use crate::event::{Event, Part, Write};
 use crate::finding::{Chance, Code, Mark, Metric};
+use crate::memory::Memory;
+use crate::planner::descriptors::DescriptorCount;
 use crate::planner::{Piece, PlanInput, Refusal, RunPlan};
 use crate::scenario::Moment;
-use crate::units::{PageId, Rank, RequestId};
+use crate::units::{PageId, PageSize, Rank, RequestId};
 
 /// The rows of one rank's part of a piece, and the draft rows that go with them.
 pub(super) struct RankPlan {
-    pub(super) plan: RunPlan,
+    pub(super) rows: PartRows,
     pub(super) draft: RunPlan,
+}
+
+/// The rows of one rank's part of a piece, as the planner laid them out.
+pub(super) enum PartRows {
+    /// For this rank alone.
+    Own(RunPlan),
+    /// For all ranks at once.
+    Shared(Rc<SharedPiece>),
+}
+
+impl RankPlan {
+    fn of_piece(piece: &Rc<SharedPiece>) -> RankPlan {
+        RankPlan { rows: PartRows::Shared(Rc::clone(piece)), draft: RunPlan::default() }
+    }
+}
+
+impl PartRows {
+    /// Rows of the part.
+    pub(super) fn count(&self, rank: Rank) -> u64 {
+        match self {
+            PartRows::Own(plan) => plan.tokens(),
+            PartRows::Shared(piece) => piece.plan.share(rank).count.into(),
+        }
+    }
+
+    pub(super) fn descriptors(&self, rank: Rank) -> DescriptorCount {
+        match self {
+            PartRows::Own(plan) => DescriptorCount::of_runs(plan),
+            PartRows::Shared(piece) => piece.plan.descriptors(rank),
+        }
+    }
+
+    /// The pages that the part writes, in order.
+    pub(super) fn target_pages(&self, rank: Rank, page: PageSize) -> Cow<'_, [PageId]> {
+        match self {
+            PartRows::Own(plan) => Cow::Owned(destination_pages(plan, page)),
+            PartRows::Shared(piece) => Cow::Borrowed(piece.plan.share(rank).pages),
+        }
+    }
+
+    /// Reads the part's source rows and says what its destination rows will hold.
+    pub(super) fn read(
+        &self,
+        rank: Rank,
+        request: RequestId,
+        memory: &Memory,
+        page: PageSize,
+    ) -> Vec<Write> {
+        match self {
+            PartRows::Own(plan) => read_rows(plan, request, memory, (page, page)),
+            PartRows::Shared(piece) => piece.read(rank, request, memory),
+        }
+    }
+}
+
+/// The pages that a plan writes, in order, neighbours once.
+pub(super) fn destination_pages(plan: &RunPlan, page: PageSize) -> Vec<PageId> {
+    let mut pages: Vec<PageId> = Vec::new();
+    for run in &plan.runs {
+        let (first, _) = run.dst.split(page);
+        let (last, _) = run.at(run.len - 1).1.split(page);
+        for id in (first.0..=last.0).map(PageId) {
+            if pages.last() != Some(&id) {
+                pages.push(id);
+            }
+        }
+    }
+    pages
 }
 
 /// A planned piece: the parts of the ranks that did not refuse, and the refusal of those that did.
@@ -116,9 +188,13 @@ fn plan_ranks(
     let mut refused: Option<Refused> = None;
     match PlanInput::new(layout, Rank(0), piece, source_pages, target_pages) {
         Ok(input) => {
+            let shared = lay_out_for_all(&input, cx);
             for rank in layout.each_rank() {
-                let input = input.for_rank(rank).expect("the rank is one of the layout");
-                match lay_out(&input, cx) {
+                let rows = match &shared {
+                    Some(piece) => Ok(RankPlan::of_piece(piece)),
+                    None => lay_out(&input.for_rank(rank).expect("a rank of the layout"), cx),
+                };
+                match rows {
                     Ok(plan) => parts.push((rank, plan)),
                     Err(refusal) => {
                         let first = || Refused {
@@ -156,7 +232,26 @@ fn lay_out(input: &PlanInput<'_>, cx: &Context<'_>) -> Result<RankPlan, Refusal>
         Rows::PerRank => plan,
         Rows::VirtualAsLocal => untranslated::virtual_rows(&plan, input.layout(), input.rank()),
     };
-    Ok(RankPlan { plan, draft })
+    Ok(RankPlan { rows: PartRows::Own(plan), draft })
+}
+
+/// The rows of all ranks at once, where the planner can, no rank is refused, and nothing but the
+/// planner has a hand in them.
+fn lay_out_for_all(input: &PlanInput<'_>, cx: &Context<'_>) -> Option<Rc<SharedPiece>> {
+    let setup = &cx.setup;
+    let (relayout, rows) = (setup.switches.relayout, setup.switches.rows);
+    let is_plain = relayout == Relayout::PerRank && rows == Rows::PerRank;
+    if !is_plain || setup.scenario.decode.draft {
+        return None;
+    }
+    let passes = |rank| {
+        let input = input.for_rank(rank).expect("a rank of the layout");
+        setup.planner.check(&input).is_ok()
+    };
+    if !setup.layout.each_rank().all(passes) {
+        return None;
+    }
+    Some(Rc::new(SharedPiece::new(setup.planner.plan_piece(input)?)))
 }
 
 /// The code under which a planner's refusal is found.

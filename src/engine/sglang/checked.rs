@@ -1,7 +1,7 @@
 //! The checked revision: three refusals, tested in order (`sglang` 0.5.17 to 0.5.19).
 
 use super::check_alignment;
-use crate::planner::{PlanInput, Planner, Refusal, Share};
+use crate::planner::{PiecePlan, PlanInput, Planner, Refusal, Share};
 use crate::units::Pages;
 
 /// Refuses a misaligned prefix, a token count that the source does not hold, and a shortage of
@@ -12,6 +12,10 @@ pub struct Checked;
 impl Planner for Checked {
     fn lays_draft_rows(&self) -> bool {
         false
+    }
+
+    fn plan_piece(&self, input: &PlanInput<'_>) -> Option<PiecePlan> {
+        Some(Share::piece(input))
     }
 
     fn check(&self, input: &PlanInput<'_>) -> Result<(), Refusal> {

@@ -1,7 +1,7 @@
 //! The indexed revision: one refusal, then whatever the list indices do (`sglang` 0.5.20 to 0.5.23).
 
 use super::check_alignment;
-use crate::planner::{IndexedList, PlanInput, Planner, Refusal, Share};
+use crate::planner::{IndexedList, PiecePlan, PlanInput, Planner, Refusal, Share};
 use crate::units::Pages;
 
 /// Refuses a misaligned prefix. A list that is too short is a bare index error, a negative token
@@ -13,6 +13,10 @@ pub struct Indexed;
 impl Planner for Indexed {
     fn lays_draft_rows(&self) -> bool {
         true
+    }
+
+    fn plan_piece(&self, input: &PlanInput<'_>) -> Option<PiecePlan> {
+        Some(Share::piece(input))
     }
 
     fn check(&self, input: &PlanInput<'_>) -> Result<(), Refusal> {

@@ -3,13 +3,15 @@
 use super::super::tests::fixture::{Parts, requests, scenario};
 use super::*;
 use crate::planner::RowRun;
+use crate::units::{RequestId, Row};
 
 /// Queues a part of `rows` rows, from page 1 to page 1.
 fn queue(parts: &mut Parts<'_>, rank: u32, rows: u32, last: bool) -> bool {
     let part = Part { request: RequestId(0), attempt: 0, piece: 0, rank: Rank(rank), last };
     let run = RowRun { src: Row(4), src_step: 1, dst: Row(4), len: rows };
     let runs = if rows == 0 { Vec::new() } else { vec![run] };
-    let plan = RankPlan { plan: RunPlan { runs }, draft: RunPlan::default() };
+    let rows = PartRows::Own(RunPlan { runs });
+    let plan = RankPlan { rows, draft: RunPlan::default() };
     let store = &parts.prefill.store;
     parts.link.queue_copy(part, plan, &[PageId(1)], store, &mut parts.cx)
 }
