@@ -92,7 +92,11 @@ fn read_page(extents: &[Extent], token: u32, len: u32, contents: &mut Vec<Conten
 
 /// Adds what tokens `start..end` hold, to the last content if it goes on there.
 fn put_content(contents: &mut Vec<Content>, start: u32, end: u32, held: Option<(Stamp, u32)>) {
+    // What was written at another time is kept apart: which time a rank is shown is that of its own
+    // first row.
+    let written = |held: Option<(Stamp, u32)>| held.map(|(stamp, _)| stamp.written);
     if let Some(last) = contents.last_mut()
+        && written(last.held) == written(held)
         && goes_on(last.held, last.end - last.start, held)
     {
         last.end = end;
