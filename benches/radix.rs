@@ -2,7 +2,7 @@
 
 use divan::Bencher;
 use kvseam::cache::PrefixCache;
-use kvseam::cache::eviction::Eviction;
+use kvseam::cache::eviction::{Eviction, Ordered};
 use kvseam::cache::radix::RadixCache;
 use kvseam::prompt::PageKey;
 use kvseam::units::{PageId, Pages};
@@ -33,7 +33,7 @@ fn pages(count: u32) -> Vec<PageId> {
 
 /// A tree of prompts of `length` pages, and the number of the next prompt.
 fn tree(length: u32) -> (RadixCache, u32) {
-    let mut cache = RadixCache::new(Box::new(Eviction::Lru));
+    let mut cache = RadixCache::new(Box::new(Ordered::new(Eviction::Lru)));
     let mut number = 0;
     while cache.evictable() < Pages(TREE_PAGES) {
         cache.insert(&keys(number, length), &pages(length), 0);

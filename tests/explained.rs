@@ -10,7 +10,7 @@ use kvseam::layout::Layout;
 use kvseam::scenario::file;
 use kvseam::scenario::lint::lint;
 use kvseam::witness::Calls;
-use kvseam::world::watch;
+use kvseam::world::Simulation;
 
 fn hazards() -> Vec<PathBuf> {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("sims/hazards");
@@ -31,7 +31,11 @@ fn every_hazard_with_an_error_line_is_traced_back_to_its_behaviour() {
         }
         let layout = Layout::striped(scenario.layout.page_size, scenario.layout.ranks).unwrap();
         let mut calls = Calls::new(layout);
-        watch(&scenario, path.parent().unwrap(), &mut calls).unwrap();
+        Simulation::new(&scenario)
+            .folder(path.parent().unwrap())
+            .observer(&mut calls)
+            .run()
+            .unwrap();
         let planted: Vec<_> =
             lint(&scenario).iter().map(|objection| (objection.switch, objection.variant)).collect();
         for refusal in calls.refusals.iter().filter(|refusal| refusal.call.is_some()) {

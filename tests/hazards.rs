@@ -63,7 +63,7 @@ fn a_twin_is_sound_and_reaches_the_marks_of_its_hazard() {
 /// With the effect of a variant off at its call site, the switch acts as its default does.
 #[test]
 fn every_unsound_variant_is_the_cause_of_what_a_hazard_shows() {
-    let known = Registry::default().names();
+    let known = Registry::built_in().names();
     let mut causes: BTreeSet<Plant> = BTreeSet::new();
     for (name, (scenario, expect)) in hazards() {
         for (switch, variant) in scenario.behaviours().unusual() {

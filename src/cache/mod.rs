@@ -17,11 +17,14 @@ use crate::units::{PageId, Pages};
 /// The place in a cache where a lookup ended; locking it protects everything above.
 ///
 /// An anchor that was locked stays valid until it is unlocked. Otherwise it dies at an eviction of
-/// its place or of something above, and is never taken for a newer place.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+/// its place or of something above, and is never taken for a newer place. What its two numbers mean
+/// is the affair of the cache that gave it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Anchor {
-    slot: u32,
-    generation: u32,
+    /// Where the place is kept.
+    pub slot: u32,
+    /// How many places were kept there before.
+    pub generation: u32,
 }
 
 /// The longest cached prefix of a prompt.

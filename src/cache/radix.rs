@@ -3,11 +3,12 @@
 //! Stamps, hit counts and priorities are those of the real tree, since they decide what goes first.
 //! One reading of the logical clock serves a whole lookup or insert; a new node reads twice more, for
 //! its access and its creation. A split puts a new node *above* the old one, so a locked node keeps
-//! its identity. Unlocked leaves stand in a sorted set, so that an eviction costs what it frees.
+//! its identity. The policy of eviction is told which leaves are unlocked, so that an eviction costs
+//! what it frees.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
-use super::eviction::{EvictionPolicy, Stamp, Standing, Usage};
+use super::eviction::{self, EvictionPolicy, Stamp, Usage};
 use super::{Anchor, Hit, PrefixCache};
 use crate::prompt::PageKey;
 use crate::units::{PageId, Pages};
@@ -21,6 +22,8 @@ const ROOT: Slot = 0;
 struct Node {
     keys: Vec<PageKey>,
     pages: Vec<PageId>,
+    /// Pages of a prompt before these.
+    depth: Pages,
     parent: Slot,
     children: BTreeMap<PageKey, Slot>,
     /// Locks taken on this very node.
@@ -32,13 +35,24 @@ struct Node {
     generation: u32,
 }
 
+impl Node {
+    /// Whether an eviction may take the node, which is not the root: it has neither lock nor children.
+    fn can_go(&self) -> bool {
+        self.locks == 0 && self.children.is_empty()
+    }
+
+    /// The node in `slot` as the policy sees it.
+    fn view(&self, slot: Slot) -> eviction::Node<'_> {
+        let anchor = Anchor { slot, generation: self.generation };
+        eviction::Node { anchor, depth: self.depth, keys: &self.keys, usage: self.usage }
+    }
+}
+
 /// A radix tree of pages with one eviction policy.
 pub struct RadixCache {
     policy: Box<dyn EvictionPolicy>,
     nodes: Vec<Node>,
     vacant: Vec<Slot>,
-    /// The nodes that an eviction may take now: neither locked nor with children, nor the root.
-    leaves: BTreeSet<(Standing, Slot)>,
     clock: Stamp,
     evictable: Pages,
     protected: Pages,
@@ -50,6 +64,7 @@ impl RadixCache {
         let root = Node {
             keys: Vec::new(),
             pages: Vec::new(),
+            depth: Pages(0),
             parent: ROOT,
             children: BTreeMap::new(),
             own_locks: 0,
@@ -61,7 +76,6 @@ impl RadixCache {
             policy,
             nodes: vec![root],
             vacant: Vec::new(),
-            leaves: BTreeSet::new(),
             clock: 0,
             evictable: Pages(0),
             protected: Pages(0),
@@ -77,27 +91,31 @@ impl RadixCache {
         self.clock
     }
 
-    /// The node's entry among the evictable leaves, if it belongs there.
-    fn leaf_entry(&self, slot: Slot) -> Option<(Standing, Slot)> {
-        let node = self.node(slot);
-        let leaf = slot != ROOT && node.locks == 0 && node.children.is_empty();
-        leaf.then(|| (self.policy.standing(&node.usage), slot))
-    }
-
-    /// Changes a node; the only way to, since the set of leaves depends on locks, children and usage.
+    /// Changes locks or children of a node; the only way to, since the policy must hear whether the
+    /// node can go.
     fn change(&mut self, slot: Slot, change: impl FnOnce(&mut Node)) {
-        let before = self.leaf_entry(slot);
-        change(&mut self.nodes[slot as usize]);
-        let after = self.leaf_entry(slot);
-        if before != after {
-            if let Some(entry) = before {
-                self.leaves.remove(&entry);
-            }
-            self.leaves.extend(after);
+        let node = &mut self.nodes[slot as usize];
+        let could_go = node.can_go();
+        change(node);
+        if slot == ROOT {
+            return;
+        }
+        match (could_go, node.can_go()) {
+            (false, true) => self.policy.offer(&node.view(slot)),
+            (true, false) => self.policy.withdraw(&node.view(slot)),
+            (false, false) | (true, true) => {}
         }
     }
 
-    /// Puts a node without children into a free slot.
+    /// Notes that a walk passed a node; the only way to change its usage.
+    fn used(&mut self, slot: Slot, passed: impl FnOnce(&mut Usage)) {
+        let node = &mut self.nodes[slot as usize];
+        let before = node.usage;
+        passed(&mut node.usage);
+        self.policy.used(&before, &node.view(slot), node.can_go());
+    }
+
+    /// Puts a node into a free slot.
     fn place(&mut self, mut node: Node) -> Slot {
         let slot = match self.vacant.pop() {
             Some(slot) => {
@@ -110,7 +128,10 @@ impl RadixCache {
                 as_slot(self.nodes.len() - 1)
             }
         };
-        self.leaves.extend(self.leaf_entry(slot));
+        let node = &self.nodes[slot as usize];
+        if node.can_go() {
+            self.policy.offer(&node.view(slot));
+        }
         slot
     }
 
@@ -126,14 +147,14 @@ impl RadixCache {
             let common = common_prefix(&self.node(child).keys, rest);
             matched += common;
             if common < self.node(child).keys.len() {
-                self.change(child, |node| node.usage.access = now);
+                self.used(child, |usage| usage.access = now);
                 slot = self.split(child, common);
-                self.change(slot, |node| passed(&mut node.usage));
+                self.used(slot, passed);
                 break;
             }
-            self.change(child, |node| {
-                node.usage.access = now;
-                passed(&mut node.usage);
+            self.used(child, |usage| {
+                usage.access = now;
+                passed(usage);
             });
             slot = child;
         }
@@ -149,6 +170,7 @@ impl RadixCache {
         let upper = Node {
             keys: std::mem::replace(&mut node.keys, keys_below),
             pages: std::mem::replace(&mut node.pages, pages_below),
+            depth: node.depth,
             parent: node.parent,
             children: BTreeMap::from([(node.keys[0], lower)]),
             own_locks: 0,
@@ -156,8 +178,11 @@ impl RadixCache {
             usage: Usage { access, creation, ..node.usage },
             generation: 0,
         };
+        node.depth += Pages::of(&upper.pages);
         let (parent, first) = (upper.parent, upper.keys[0]);
         let upper = self.place(upper);
+        let [above, below] = [upper, lower].map(|slot| self.nodes[slot as usize].view(slot));
+        self.policy.split(&above, &below);
         self.nodes[lower as usize].parent = upper;
         self.change(parent, |node| {
             node.children.insert(first, upper);
@@ -192,8 +217,11 @@ impl RadixCache {
         (alive && node.generation == anchor.generation).then_some(anchor.slot)
     }
 
-    /// Takes an evictable leaf out of the tree and returns its pages.
-    fn drop_leaf(&mut self, slot: Slot) -> Vec<PageId> {
+    /// Takes the policy's victim out of the tree and returns its pages.
+    fn drop_leaf(&mut self, victim: Anchor) -> Vec<PageId> {
+        let slot = self.resolve(victim).filter(|&slot| slot != ROOT && self.node(slot).can_go());
+        let slot = slot.expect("an eviction policy names a node that it was offered");
+        self.policy.evicted(&self.nodes[slot as usize].view(slot));
         let node = &mut self.nodes[slot as usize];
         let first = node.keys[0];
         let parent = node.parent;
@@ -267,6 +295,7 @@ impl PrefixCache for RadixCache {
             let leaf = self.place(Node {
                 keys: keys[matched..].to_vec(),
                 pages: pages[matched..].to_vec(),
+                depth: Pages::of(&keys[..matched]),
                 parent,
                 children: BTreeMap::new(),
                 own_locks: 0,
@@ -286,10 +315,10 @@ impl PrefixCache for RadixCache {
         let mut freed = Vec::new();
         let mut count = Pages(0);
         while count < wanted {
-            let Some((_, slot)) = self.leaves.pop_first() else {
+            let Some(victim) = self.policy.victim(self.clock) else {
                 break;
             };
-            let pages = self.drop_leaf(slot);
+            let pages = self.drop_leaf(victim);
             count += Pages::of(&pages);
             freed.push(pages);
         }
@@ -310,7 +339,7 @@ impl PrefixCache for RadixCache {
         (root.own_locks, root.locks) = (0, 0);
         root.generation += 1;
         self.vacant = (1..self.nodes.len()).rev().map(as_slot).collect();
-        self.leaves.clear();
+        self.policy.clear();
         (self.evictable, self.protected) = (Pages(0), Pages(0));
     }
 

@@ -1,15 +1,14 @@
 //! Allocator: whatever the free-list order, the pool hands out free pages, each as often as it was
 //! given back, in the order that its list stands for, and counts them right.
 
-use std::sync::LazyLock;
-
 use super::sizes;
+use crate::event::Server;
+use crate::finding::Side;
 use crate::reference::allocator::{Case, Operation, Rule, check};
-use crate::rng::Stream;
 use crate::scenario::generate::Choices;
-use crate::units::PageSize;
+use crate::units::{PageSize, Pages};
 use crate::world::Registry;
-use crate::world::registry::FreeOrderSetup;
+use crate::world::registry::ServerSetup;
 
 /// Calls of one case, at most.
 const CALLS: u32 = 64;
@@ -31,17 +30,21 @@ fn rule(name: &str, page: u32) -> Rule {
 
 /// Tries drawn calls on a pool of every kind of free list.
 pub fn hands_out_free_pages_once(choices: &mut impl Choices) {
-    static REGISTRY: LazyLock<Registry> = LazyLock::new(Registry::default);
-    let names: Vec<&String> = REGISTRY.free_orders.keys().collect();
+    let registry = Registry::built_in();
+    let names: Vec<&String> = registry.free_orders.keys().collect();
     let name = *choices.pick(&names);
     let page = *choices.pick(&[4, 1, 16]);
     let pages = choices.within(1..=48);
-    let stream = Stream::new(choices.below(4), "allocator");
-    let setup = FreeOrderSetup { page: PageSize::new(page).expect("it is positive"), stream };
+    let setup = ServerSetup {
+        server: Server { side: Side::Prefill, index: 0 },
+        page: PageSize::new(page).expect("it is positive"),
+        pages: Pages(pages),
+        seed: choices.below(4),
+    };
     let calls = choices.within(1..=CALLS);
     let operations = (0..calls).map(|_| operation(choices, page, pages)).collect();
     let case = Case { page, pages, rule: rule(name, page), operations };
-    check(&case, REGISTRY.free_orders[name](setup));
+    check(&case, registry.free_orders[name](&setup));
     sizes::tell("operations", calls.into());
 }
 

@@ -3,7 +3,7 @@
 
 use super::sizes;
 use crate::cache::block_hash::BlockHashCache;
-use crate::cache::eviction::Eviction;
+use crate::cache::eviction::{Eviction, Ordered};
 use crate::cache::radix::RadixCache;
 use crate::reference::prefix_cache::{Case, Dropping, Naming, Operation, Prompt, check};
 use crate::scenario::generate::Choices;
@@ -18,7 +18,7 @@ pub fn radix_keeps_its_pages(choices: &mut impl Choices) {
     let eviction = *choices.pick(&Eviction::ALL);
     let naming = *choices.pick(&[Naming::Chained, Naming::Alone]);
     let case = draw(choices, Dropping::Leaves, naming);
-    check(&case, RadixCache::new(Box::new(eviction)), |_| {});
+    check(&case, RadixCache::new(Box::new(Ordered::new(eviction))), |_| {});
 }
 
 /// Tries drawn calls on a block-hash cache.

@@ -1,16 +1,14 @@
 //! Scenarios: what the lint calls sound has no defect; a hunt stops at the first finding of its kind.
 
 use std::path::Path;
-use std::sync::{LazyLock, OnceLock};
+use std::sync::OnceLock;
 
 use super::{features, sizes};
 use crate::finding::{Code, Finding, Run};
 use crate::minimize::import::Target;
 use crate::scenario::Scenario;
 use crate::scenario::generate::{Aim, Endless, Plant, draw};
-use crate::world::{self, Registry};
-
-static REGISTRY: LazyLock<Registry> = LazyLock::new(Registry::default);
+use crate::world;
 
 /// The environment variable that plants a variant, as `SWITCH=VARIANT`, in every drawn scenario.
 pub const PLANT: &str = "KVSEAM_PLANT";
@@ -55,7 +53,7 @@ pub fn prey(target: Target, plant: Option<Plant>, scenario: &Scenario) -> Option
 }
 
 fn ran(scenario: &Scenario) -> Run {
-    world::run_with(scenario, Path::new(""), &REGISTRY).expect("a drawn scenario can be run")
+    world::run(scenario, Path::new("")).expect("a drawn scenario can be run")
 }
 
 fn prey_of(
@@ -68,7 +66,7 @@ fn prey_of(
     let Some(plant) = plant else { return Some(first.clone()) };
     // Where the plant's default cannot be run at all, there is nothing to tell the two apart by.
     let without = plant.without(scenario);
-    let without = world::run_with(&without, Path::new(""), &REGISTRY).unwrap_or_default();
+    let without = world::run(&without, Path::new("")).unwrap_or_default();
     caused(run, &without, |code| target.hunts(code)).cloned()
 }
 

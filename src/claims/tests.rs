@@ -112,15 +112,14 @@ fn expected(known: &KnownPolicies) -> Vec<String> {
 
 #[test]
 fn sound_scenarios_are_large_enough_and_have_everything_in_a_twentieth_of_them() {
-    let registry = Registry::default();
-    let known = registry.names();
+    let known = Registry::built_in().names();
     let mut sizes = Sizes::default();
     for seed in 0..DRAWS {
         let mut stream = Stream::new(seed, "features");
         let drawn = draw(&mut stream, &known, Aim::Sound, None);
         let mut scenario = drawn.clone();
         repair(&mut stream, &mut scenario);
-        let run = world::run_with(&scenario, Path::new(""), &registry).unwrap();
+        let run = world::run(&scenario, Path::new("")).unwrap();
         sizes.add(&features::sizes(&scenario, &run), features::features(&drawn, &scenario, &run));
     }
     let names = expected(&known);

@@ -106,7 +106,7 @@ mod tests {
     use super::*;
     use crate::layout::Layout;
     use crate::scenario::file;
-    use crate::world::watch;
+    use crate::world::Simulation;
 
     #[test]
     fn the_script_makes_the_refused_call_and_says_what_was_refused() {
@@ -114,7 +114,7 @@ mod tests {
             Path::new(env!("CARGO_MANIFEST_DIR")).join("sims/hazards/h10-one-rank-short.toml");
         let scenario = file::load(&path).unwrap();
         let mut calls = Calls::new(Layout::striped(4, 2).unwrap());
-        watch(&scenario, Path::new(""), &mut calls).unwrap();
+        Simulation::new(&scenario).observer(&mut calls).run().unwrap();
         let script = python("a\nb", &calls, Pieces::First).unwrap();
         for part in [
             "# Planner calls of a b, for",

@@ -15,7 +15,7 @@ use crate::minimize::{Minimized, minimize};
 use crate::scenario::validate::{self, Invalid};
 use crate::scenario::{Scenario, file};
 use crate::witness::Calls;
-use crate::world::{self, Observer, Registry};
+use crate::world::{self, Observer, Registry, Simulation};
 
 /// What messages call standard input.
 pub(super) const STDIN: &str = "stdin";
@@ -68,7 +68,7 @@ impl Source {
 
     /// Whether the scenario can be run.
     pub(super) fn verdict(&self) -> Result<(), Invalid> {
-        validate::validate(&self.scenario, &Registry::default().names())
+        validate::validate(&self.scenario, &Registry::built_in().names())
     }
 
     /// Runs the scenario.
@@ -93,7 +93,8 @@ impl Source {
 
     /// Runs the scenario before the eyes of `observer`.
     pub(super) fn watch(&self, observer: &mut dyn Observer) -> Result<Run, CliError> {
-        world::watch(&self.scenario, &self.folder, observer).map_err(|error| self.error(&error))
+        let simulation = Simulation::new(&self.scenario).folder(&self.folder).observer(observer);
+        simulation.run().map_err(|error| self.error(&error))
     }
 
     /// Minimises the scenario.

@@ -103,7 +103,7 @@ fn behaviours() -> Listing {
 }
 
 fn policies() -> Listing {
-    let known = Registry::default().names();
+    let known = Registry::built_in().names();
     let kinds = [
         ("prefill.cache, decode.cache", known.caches),
         ("prefill.eviction, decode.eviction", known.evictions),

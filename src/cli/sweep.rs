@@ -157,7 +157,7 @@ pub(super) fn fill(
 
 /// Says why a scenario cannot be run, if it cannot.
 fn checker() -> impl Fn(&Scenario) -> Result<(), String> {
-    let known = Registry::default().names();
+    let known = Registry::built_in().names();
     move |scenario| validate(scenario, &known).map_err(|why| why.to_string())
 }
 

@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 
 use super::LineError;
 use super::replay::{self, Impossible};
-use crate::cache::eviction::Eviction;
+use crate::cache::eviction::{Eviction, Ordered};
 use crate::cache::radix::RadixCache;
 use crate::cache::{Anchor, PrefixCache};
 use crate::limits;
@@ -88,7 +88,7 @@ impl Line {
         let mut replay = Replay {
             page,
             chains: Chains::default(),
-            cache: RadixCache::new(Box::new(self.policy)),
+            cache: RadixCache::new(Box::new(Ordered::new(self.policy))),
             locks: BTreeMap::new(),
         };
         for (index, op) in self.ops.iter_mut().enumerate() {

@@ -10,7 +10,6 @@
 //! ```
 
 use std::collections::BTreeMap;
-use std::path::Path;
 use std::sync::LazyLock;
 
 use serde::{Deserialize, Serialize};
@@ -26,7 +25,7 @@ use crate::scenario::Scenario;
 use crate::scenario::generate::{Aim, generate};
 use crate::scenario::lint::{Objection, lint};
 use crate::witness::{Calls, KeptRefusal};
-use crate::world::{Registry, watch};
+use crate::world::{Registry, Simulation};
 
 /// The committed table.
 const TABLE: &str = include_str!("causes.toml");
@@ -151,7 +150,7 @@ pub fn learn(
     scenarios: u64,
     hazards: &[(String, Scenario)],
 ) -> Planted {
-    let known = Registry::default().names();
+    let known = Registry::built_in().names();
     let mut planted = Planted {
         switch: switch.name.to_owned(),
         variant: variant.name.to_owned(),
@@ -168,7 +167,7 @@ pub fn learn(
         let layout = Layout::striped(layout.page_size, layout.ranks).expect("it is in bounds");
         let mut calls = Calls::new(layout);
         // Some variants forbid what was drawn, such as a buffer that is no whole number of pages.
-        let Ok(run) = watch(&scenario, Path::new(""), &mut calls) else { continue };
+        let Ok(run) = Simulation::new(&scenario).observer(&mut calls).run() else { continue };
         planted.runs += 1;
         for (code, _) in run.findings.iter() {
             if code.severity() == Severity::Defect {
@@ -258,7 +257,10 @@ mod tests {
             assert!(planted.codes.values().all(|&runs| runs <= planted.runs));
             assert!(lines <= planted.runs);
             for file in planted.examples.values() {
-                assert!(Path::new(env!("CARGO_MANIFEST_DIR")).join(file).is_file(), "{file}");
+                assert!(
+                    std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join(file).is_file(),
+                    "{file}"
+                );
             }
         }
     }

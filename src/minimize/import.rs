@@ -80,7 +80,7 @@ impl Target {
 
     /// The names of policies that its scenarios use: the built-in ones.
     pub fn known(self) -> &'static KnownPolicies {
-        static KNOWN: LazyLock<KnownPolicies> = LazyLock::new(|| Registry::default().names());
+        static KNOWN: LazyLock<KnownPolicies> = LazyLock::new(|| Registry::built_in().names());
         &KNOWN
     }
 

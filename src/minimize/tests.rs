@@ -36,7 +36,7 @@ pub(super) fn requests_mut(scenario: &mut Scenario) -> &mut Vec<RequestSpec> {
 
 /// Scenarios of the generator that have a defect, of the first `draws`.
 fn with_defects(draws: u64) -> impl Iterator<Item = Scenario> {
-    let names = Registry::default().names();
+    let names = Registry::built_in().names();
     (0..draws)
         .map(move |seed| generate(&mut Stream::new(seed, "minimiser"), &names, Aim::Any))
         .filter(|case| !run(case, Path::new("")).unwrap().findings.is_clean())
@@ -89,7 +89,7 @@ fn different_scenarios_of_one_mistake_become_one_file() {
     ] {
         let mut files = BTreeSet::new();
         let mut count = 0;
-        let names = Registry::default().names();
+        let names = Registry::built_in().names();
         for seed in 0..120 {
             let mut case = generate(&mut Stream::new(seed, "one mistake"), &names, Aim::Sound);
             let table = toml::Table::from_iter([(switch.to_owned(), variant.into())]);

@@ -238,7 +238,7 @@ mod tests {
 
     use super::*;
     use crate::scenario::file;
-    use crate::world::watch;
+    use crate::world::Simulation;
 
     #[test]
     fn every_moment_is_inside_the_picture_and_every_code_has_a_row() {
@@ -247,7 +247,7 @@ mod tests {
         let (prefill, decode) = (&scenario.prefill, &scenario.decode);
         let mut pools =
             Pools::new([(prefill.workers, prefill.pages), (decode.workers, decode.pages)]);
-        let run = watch(&scenario, Path::new(""), &mut pools).unwrap();
+        let run = Simulation::new(&scenario).observer(&mut pools).run().unwrap();
         let line = Timeline::of(&pools, &run, "title");
         let edges: Vec<i32> = (0..=line.moments.len()).map(|moment| line.x(moment)).collect();
         assert!(edges.is_sorted() && edges[0] == line.left());

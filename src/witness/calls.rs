@@ -336,14 +336,14 @@ mod tests {
 
     use super::*;
     use crate::scenario::file;
-    use crate::world::{run, watch};
+    use crate::world::{Simulation, run};
 
     fn seen(name: &str) -> Calls {
         let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("sims/hazards").join(name);
         let scenario = file::load(&path).unwrap();
         let layout = Layout::striped(scenario.layout.page_size, scenario.layout.ranks).unwrap();
         let mut calls = Calls::new(layout);
-        let watched = watch(&scenario, Path::new(""), &mut calls).unwrap();
+        let watched = Simulation::new(&scenario).observer(&mut calls).run().unwrap();
         assert_eq!(watched, run(&scenario, Path::new("")).unwrap(), "looking on changes nothing");
         calls
     }

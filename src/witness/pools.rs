@@ -190,7 +190,7 @@ mod tests {
 
     use super::*;
     use crate::scenario::file;
-    use crate::world::watch;
+    use crate::world::Simulation;
 
     fn seen(name: &str) -> Pools {
         let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("sims/hazards").join(name);
@@ -198,7 +198,7 @@ mod tests {
         let (prefill, decode) = (&scenario.prefill, &scenario.decode);
         let mut pools =
             Pools::new([(prefill.workers, prefill.pages), (decode.workers, decode.pages)]);
-        watch(&scenario, Path::new(""), &mut pools).unwrap();
+        Simulation::new(&scenario).observer(&mut pools).run().unwrap();
         pools
     }
 

@@ -215,7 +215,7 @@ mod tests {
 
     use super::*;
     use crate::scenario::file;
-    use crate::world::watch;
+    use crate::world::Simulation;
 
     #[test]
     fn neighbouring_pages_are_a_range_and_long_lists_are_cut() {
@@ -231,7 +231,7 @@ mod tests {
         let scenario = file::load(&path.join("h10-one-rank-short.toml")).unwrap();
         let mut lines: Vec<String> = Vec::new();
         let mut trace = Trace::new(|line: &str| lines.push(line.to_owned()));
-        watch(&scenario, Path::new(""), &mut trace).unwrap();
+        Simulation::new(&scenario).observer(&mut trace).run().unwrap();
         trace.close();
         let events: Vec<&str> =
             lines.iter().map(|line| line[17..].split_whitespace().next().unwrap()).collect();

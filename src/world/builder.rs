@@ -2,18 +2,15 @@
 
 use super::decode::Decode;
 use super::prefill::Prefill;
-use super::registry::{FreeOrderSetup, Registry};
+use super::registry::{Registry, ServerSetup};
 use super::setup::draft_rows;
 use super::store::Store;
 use crate::behaviour::{Behaviours, DecodeMatchUnit};
-use crate::cache::PrefixCache;
 use crate::cache::partial::PartialIndex;
 use crate::event::Server;
-use crate::finding::Named;
 use crate::layout::Layout;
 use crate::memory::Memory;
 use crate::pool::Pool;
-use crate::rng::Stream;
 use crate::scenario::Scenario;
 use crate::units::{PageSize, Pages};
 
@@ -26,13 +23,15 @@ pub(super) struct Builder<'a> {
 }
 
 impl Builder<'_> {
+    fn setup(&self, server: Server, page: PageSize, pages: Pages) -> ServerSetup {
+        ServerSetup { server, page, pages, seed: self.seed }
+    }
+
     fn store(&self, server: Server, config: StoreConfig<'_>) -> Store {
-        let label = format!("free order, {} {}", server.side.name(), server.index);
-        let stream = Stream::new(self.seed, &label);
-        let setup = FreeOrderSetup { page: config.page, stream };
-        let order = self.registry.free_orders[config.free_order](setup);
-        let eviction = self.registry.evictions[config.eviction]();
-        let cache: Option<Box<dyn PrefixCache>> = self.registry.caches[config.cache](eviction);
+        let setup = self.setup(server, config.page, config.pages);
+        let order = self.registry.free_orders[config.free_order](&setup);
+        let eviction = self.registry.evictions[config.eviction](&setup);
+        let cache = self.registry.caches[config.cache](&setup, eviction);
         let pool = Pool::new(config.page, config.pages, order);
         let mut memory: Vec<Memory> =
             (0..config.ranks).map(|_| Memory::new(config.pages.0)).collect();
@@ -54,7 +53,8 @@ impl Builder<'_> {
             cache: &config.cache,
             eviction: &config.eviction,
         };
-        let admission = self.registry.admissions[&config.admission]();
+        let setup = self.setup(server, store.page, store.pages);
+        let admission = self.registry.admissions[&config.admission](&setup);
         Prefill::new(self.store(server, store), admission, config.workers)
     }
 

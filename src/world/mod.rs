@@ -50,20 +50,14 @@
 //! Every finding code is a violated line of the first table; the oracle is told each move and judges it
 //! without the code that made it.
 
-use std::path::Path;
-
-use thiserror::Error;
-
 use crate::behaviour::Retraction;
-use crate::engine::connection::Pairing;
 use crate::event::{Server, Side};
 use crate::finding::{FreeSample, Metric, Run};
 use crate::layout::Layout;
 use crate::limits;
 use crate::oracle::{Oracle, Terms};
-use crate::scenario::validate::{self, Invalid};
 use crate::scenario::{Fault, Moment, Scenario};
-use crate::workload::{self, Request, WorkloadError};
+use crate::workload::Request;
 
 pub mod admission;
 mod arrival;
@@ -83,11 +77,13 @@ pub mod registry;
 mod request;
 mod routes;
 mod setup;
+mod simulation;
 mod store;
 mod transfer;
 
 pub use observer::Observer;
-pub use registry::{FreeOrderSetup, Registry};
+pub use registry::{Registry, ServerSetup};
+pub use simulation::{RunError, Simulation, run};
 
 use builder::Builder;
 use context::Context;
@@ -101,62 +97,6 @@ use request::Requests;
 use setup::{Setup, draft_rows, events_max};
 use store::Store;
 use transfer::Transfers;
-
-/// Why a scenario could not be run.
-#[derive(Debug, Error)]
-pub enum RunError {
-    /// A field of the scenario is out of its bounds.
-    #[error(transparent)]
-    Invalid(#[from] Invalid),
-    /// The workload could not be read.
-    #[error(transparent)]
-    Workload(#[from] WorkloadError),
-}
-
-/// Runs a scenario with the built-in policies. Trace paths start at `folder`.
-pub fn run(scenario: &Scenario, folder: &Path) -> Result<Run, RunError> {
-    run_with(scenario, folder, &Registry::default())
-}
-
-/// Runs a scenario with the policies of `registry`. Trace paths start at `folder`.
-pub fn run_with(scenario: &Scenario, folder: &Path, registry: &Registry) -> Result<Run, RunError> {
-    run_seen(scenario, folder, registry, None)
-}
-
-/// Runs a scenario with the built-in policies and shows `observer` what happens. The run is the same
-/// as without. Trace paths start at `folder`.
-pub fn watch(
-    scenario: &Scenario,
-    folder: &Path,
-    observer: &mut dyn Observer,
-) -> Result<Run, RunError> {
-    run_seen(scenario, folder, &Registry::default(), Some(observer))
-}
-
-fn run_seen(
-    scenario: &Scenario,
-    folder: &Path,
-    registry: &Registry,
-    observer: Option<&mut dyn Observer>,
-) -> Result<Run, RunError> {
-    validate::validate(scenario, &registry.names())?;
-    if arrival::pair(scenario) == Ok(Pairing::PageForPage) && scenario.layout.ranks > 1 {
-        let problem = format!(
-            "must be 1 to be simulated, or lead to a refusal; connections of equal size are only \
-             checked, got {}",
-            scenario.pairing.prefill_ranks
-        );
-        let path = "pairing.prefill_ranks".to_owned();
-        return Err(Invalid { path, problem }.into());
-    }
-    let requests = workload::requests(scenario, folder)?;
-    validate::faults(scenario, Some(requests.len()))?;
-    let mut world = World::new(scenario, registry, &requests);
-    if let Some(observer) = observer {
-        world.context.log.watch(observer);
-    }
-    Ok(world.run())
-}
 
 /// A system in motion: the servers, the links between them, the transfers. It owns nothing that a rule
 /// of theirs is about; `routes` has who is told of what.

@@ -1,54 +1,80 @@
 //! The policies that a scenario can name, and how each is made.
 //!
 //! [`Registry::default`] knows the built-in ones. A user of the library adds their own under a new
-//! name and runs scenarios that name it through [`run_with`](super::run_with):
+//! name: a closure, which can hold parameters, makes one for each server. Scenarios, and axes of
+//! sweep plans, then name it as any other.
 //!
 //! ```
-//! use kvseam::pool::order::{FreeOrder, Stack};
-//! use kvseam::world::Registry;
+//! use kvseam::pool::order::Stack;
+//! use kvseam::scenario::file;
+//! use kvseam::world::{Registry, Simulation};
 //!
 //! let mut registry = Registry::default();
 //! // Any type that implements `FreeOrder` would do in the place of `Stack`.
-//! registry.free_orders.insert("mine".to_owned(), |_setup| Box::new(Stack::default()));
-//! assert!(registry.free_orders.contains_key("mine"));
+//! registry.free_order("mine", |_server| Box::new(Stack::default()));
+//!
+//! let path = std::path::Path::new("sims/scenarios/sound-baseline.toml");
+//! let mut scenario = file::load(path)?;
+//! scenario.prefill.free_order = "mine".to_owned();
+//! let run = Simulation::new(&scenario).registry(&registry).run()?;
+//! assert!(run.findings.is_clean());
+//! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
 use std::collections::BTreeMap;
+use std::sync::{Arc, LazyLock};
 
 use super::admission::{Admission, FirstCome, LongestPrefix};
 use crate::behaviour::PlannerRevision;
 use crate::cache::PrefixCache;
 use crate::cache::block_hash::BlockHashCache;
-use crate::cache::eviction::{Eviction, EvictionPolicy};
+use crate::cache::eviction::{Eviction, EvictionPolicy, Ordered};
 use crate::cache::radix::RadixCache;
 use crate::engine::sglang::{Checked, Indexed};
+use crate::event::Server;
+use crate::finding::Named;
 use crate::planner::Planner;
 use crate::pool::order::{self, BestFit, Buddy, ByPlace, FreeOrder, Lowest, Queue, Random};
 use crate::rng::Stream;
 use crate::scenario::validate::{BLOCK_HASH, FIRST_COME, KnownPolicies, NO_CACHE};
-use crate::units::PageSize;
+use crate::units::{PageSize, Pages};
 
-/// What a free list is made from.
-#[derive(Clone)]
-pub struct FreeOrderSetup {
-    /// Rows of a page of its pool.
+/// The server that a policy is made for.
+#[derive(Clone, Copy, Debug)]
+pub struct ServerSetup {
+    /// Which server.
+    pub server: Server,
+    /// Rows of a page of its pool; a virtual page's on decode.
     pub page: PageSize,
-    /// Randomness for this pool alone, from the scenario's seed.
-    pub stream: Stream,
+    /// Pages of its pool.
+    pub pages: Pages,
+    /// The scenario's seed.
+    pub seed: u64,
+}
+
+impl ServerSetup {
+    /// Randomness for one `purpose` of this server alone.
+    pub fn stream(&self, purpose: &str) -> Stream {
+        let Server { side, index } = self.server;
+        Stream::new(self.seed, &format!("{purpose}, {} {index}", side.name()))
+    }
 }
 
 /// Makes a pool's free list.
-pub type MakeFreeOrder = fn(FreeOrderSetup) -> Box<dyn FreeOrder>;
+pub type MakeFreeOrder = Arc<dyn Fn(&ServerSetup) -> Box<dyn FreeOrder> + Send + Sync>;
 /// Makes a prefix cache; `None` is to have none.
-pub type MakeCache = fn(Box<dyn EvictionPolicy>) -> Option<Box<dyn PrefixCache>>;
+pub type MakeCache = Arc<
+    dyn Fn(&ServerSetup, Box<dyn EvictionPolicy>) -> Option<Box<dyn PrefixCache>> + Send + Sync,
+>;
 /// Makes an eviction policy.
-pub type MakeEviction = fn() -> Box<dyn EvictionPolicy>;
+pub type MakeEviction = Arc<dyn Fn(&ServerSetup) -> Box<dyn EvictionPolicy> + Send + Sync>;
 /// Makes an order of admission.
-pub type MakeAdmission = fn() -> Box<dyn Admission>;
+pub type MakeAdmission = Arc<dyn Fn(&ServerSetup) -> Box<dyn Admission> + Send + Sync>;
 /// Makes a planner.
 pub type MakePlanner = fn() -> Box<dyn Planner>;
 
 /// Policies by name.
+#[derive(Clone)]
 pub struct Registry {
     /// Free-list orders.
     pub free_orders: BTreeMap<String, MakeFreeOrder>,
@@ -62,11 +88,52 @@ pub struct Registry {
     pub planners: BTreeMap<PlannerRevision, MakePlanner>,
 }
 
-fn named<T>(items: impl IntoIterator<Item = (&'static str, T)>) -> BTreeMap<String, T> {
-    items.into_iter().map(|(name, item)| (name.to_owned(), item)).collect()
-}
-
 impl Registry {
+    /// The built-in policies.
+    pub fn built_in() -> &'static Registry {
+        static BUILT_IN: LazyLock<Registry> = LazyLock::new(Registry::default);
+        &BUILT_IN
+    }
+
+    /// Adds a free-list order, in the place of one of the same name.
+    pub fn free_order(
+        &mut self,
+        name: &str,
+        make: impl Fn(&ServerSetup) -> Box<dyn FreeOrder> + Send + Sync + 'static,
+    ) {
+        self.free_orders.insert(name.to_owned(), Arc::new(make));
+    }
+
+    /// Adds a prefix cache, in the place of one of the same name.
+    pub fn cache(
+        &mut self,
+        name: &str,
+        make: impl Fn(&ServerSetup, Box<dyn EvictionPolicy>) -> Option<Box<dyn PrefixCache>>
+        + Send
+        + Sync
+        + 'static,
+    ) {
+        self.caches.insert(name.to_owned(), Arc::new(make));
+    }
+
+    /// Adds an eviction policy, in the place of one of the same name.
+    pub fn eviction(
+        &mut self,
+        name: &str,
+        make: impl Fn(&ServerSetup) -> Box<dyn EvictionPolicy> + Send + Sync + 'static,
+    ) {
+        self.evictions.insert(name.to_owned(), Arc::new(make));
+    }
+
+    /// Adds an order of admission, in the place of one of the same name.
+    pub fn admission(
+        &mut self,
+        name: &str,
+        make: impl Fn(&ServerSetup) -> Box<dyn Admission> + Send + Sync + 'static,
+    ) {
+        self.admissions.insert(name.to_owned(), Arc::new(make));
+    }
+
     /// The names that scenarios can use.
     pub fn names(&self) -> KnownPolicies {
         KnownPolicies {
@@ -76,43 +143,50 @@ impl Registry {
             admissions: self.admissions.keys().cloned().collect(),
         }
     }
+
+    fn empty() -> Registry {
+        Registry {
+            free_orders: BTreeMap::new(),
+            caches: BTreeMap::new(),
+            evictions: BTreeMap::new(),
+            admissions: BTreeMap::new(),
+            planners: BTreeMap::new(),
+        }
+    }
 }
 
 impl Default for Registry {
     fn default() -> Registry {
-        Registry {
-            free_orders: named([
-                ("best_fit", (|_| Box::new(ByPlace::<BestFit>::default())) as MakeFreeOrder),
-                ("buddy", |_| Box::new(ByPlace::<Buddy>::default())),
-                ("fifo", |_| Box::new(Queue::default())),
-                ("lowest", |_| Box::new(Lowest::default())),
-                ("random", |setup| Box::new(Random::new(setup.stream))),
-                ("sorted", |setup| order::of_server(setup.page, true)),
-                ("stack", |setup| order::of_server(setup.page, false)),
-            ]),
-            caches: named([
-                (BLOCK_HASH, (|_| Some(Box::new(BlockHashCache::default()))) as MakeCache),
-                (NO_CACHE, |_| None),
-                ("radix", |eviction| Some(Box::new(RadixCache::new(eviction)))),
-            ]),
-            evictions: named([
-                ("fifo", (|| Box::new(Eviction::Fifo)) as MakeEviction),
-                ("filo", || Box::new(Eviction::Filo)),
-                ("lfu", || Box::new(Eviction::Lfu)),
-                ("lru", || Box::new(Eviction::Lru)),
-                ("mru", || Box::new(Eviction::Mru)),
-                ("priority", || Box::new(Eviction::Priority)),
-                ("slru", || Box::new(Eviction::Slru)),
-            ]),
-            admissions: named([
-                (FIRST_COME, (|| Box::new(FirstCome)) as MakeAdmission),
-                ("longest_prefix", || Box::new(LongestPrefix)),
-            ]),
-            planners: [
-                (PlannerRevision::Checked, (|| Box::new(Checked)) as MakePlanner),
-                (PlannerRevision::Indexed, || Box::new(Indexed)),
-            ]
-            .into(),
+        let mut of = Registry::empty();
+        of.free_order("best_fit", |_| Box::new(ByPlace::<BestFit>::default()));
+        of.free_order("buddy", |_| Box::new(ByPlace::<Buddy>::default()));
+        of.free_order("fifo", |_| Box::new(Queue::default()));
+        of.free_order("lowest", |_| Box::new(Lowest::default()));
+        of.free_order("random", |server| Box::new(Random::new(server.stream("free order"))));
+        of.free_order("sorted", |server| order::of_server(server.page, true));
+        of.free_order("stack", |server| order::of_server(server.page, false));
+
+        of.cache(BLOCK_HASH, |_, _| Some(Box::new(BlockHashCache::default())));
+        of.cache(NO_CACHE, |_, _| None);
+        of.cache("radix", |_, eviction| Some(Box::new(RadixCache::new(eviction))));
+
+        for (name, policy) in [
+            ("fifo", Eviction::Fifo),
+            ("filo", Eviction::Filo),
+            ("lfu", Eviction::Lfu),
+            ("lru", Eviction::Lru),
+            ("mru", Eviction::Mru),
+            ("priority", Eviction::Priority),
+            ("slru", Eviction::Slru),
+        ] {
+            of.eviction(name, move |_| Box::new(Ordered::new(policy)));
         }
+
+        of.admission(FIRST_COME, |_| Box::new(FirstCome));
+        of.admission("longest_prefix", |_| Box::new(LongestPrefix));
+
+        of.planners.insert(PlannerRevision::Checked, || Box::new(Checked));
+        of.planners.insert(PlannerRevision::Indexed, || Box::new(Indexed));
+        of
     }
 }

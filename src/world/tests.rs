@@ -3,6 +3,7 @@ use std::path::Path;
 use super::*;
 use crate::finding::{Code, FreeRun, Mark};
 use crate::memory::Extent;
+use crate::pool::order::Stack;
 use crate::scenario::file;
 use crate::units::{PageId, Pages, Rank, RequestId, Tokens};
 
@@ -66,7 +67,7 @@ fn a_sound_system_under_pressure_ends_every_request_and_keeps_nothing() {
 
 #[test]
 fn every_cache_and_every_free_order_is_sound_under_pressure() {
-    let names = Registry::default().names();
+    let names = Registry::built_in().names();
     for cache in &names.caches {
         for order in &names.free_orders {
             let policies = format!("cache = \"{cache}\"\nfree_order = \"{order}\"");
@@ -83,7 +84,7 @@ fn every_cache_and_every_free_order_is_sound_under_pressure() {
 
 /// One request of 64 tokens over two ranks, run until just after its last copy has landed.
 fn one_request(scenario: &Scenario, disturb: impl FnOnce(&mut World<'_>)) -> Run {
-    let requests = workload::requests(scenario, Path::new(".")).unwrap();
+    let requests = crate::workload::requests(scenario, Path::new(".")).unwrap();
     let mut world = World::new(scenario, &Registry::default(), &requests);
     world.start();
     while world.decodes[0].running().is_empty() {
@@ -164,11 +165,10 @@ fn a_page_that_is_lost_drifts_the_count_and_one_that_is_kept_leaks() {
 #[test]
 fn a_policy_from_outside_runs_under_its_own_name() {
     let mut registry = Registry::default();
-    let stack = registry.free_orders["stack"];
-    registry.free_orders.insert("mine".to_owned(), stack);
+    registry.free_order("mine", |_| Box::new(Stack::default()));
     let mine = scenario(&BUSY.replace("[prefill]", "[prefill]\nfree_order = \"mine\""));
     assert!(run(&mine, Path::new(".")).is_err());
-    let run = run_with(&mine, Path::new("."), &registry).unwrap();
+    let run = Simulation::new(&mine).registry(&registry).run().unwrap();
     assert!(run.findings.is_clean());
 }
 

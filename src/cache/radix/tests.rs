@@ -1,12 +1,48 @@
+use std::collections::BTreeSet;
+use std::sync::{Arc, Mutex};
+
 use proptest::prelude::*;
 
 use super::*;
-use crate::cache::eviction::Eviction;
+use crate::cache::eviction::{Eviction, Order, Ordered};
 use crate::cache::tests::{assert_cleared, operations};
 use crate::reference::prefix_cache::{Case, Dropping, Naming, check};
 
-/// Everything that the tree keeps twice, computed again from the nodes alone.
-fn assert_whole(cache: &RadixCache) {
+/// A policy that a test keeps a second handle to.
+#[derive(Clone)]
+struct Shared(Arc<Mutex<Ordered<Eviction>>>);
+
+impl Shared {
+    fn new(policy: Eviction) -> Shared {
+        Shared(Arc::new(Mutex::new(Ordered::new(policy))))
+    }
+}
+
+impl EvictionPolicy for Shared {
+    fn offer(&mut self, node: &eviction::Node<'_>) {
+        self.0.lock().unwrap().offer(node);
+    }
+
+    fn withdraw(&mut self, node: &eviction::Node<'_>) {
+        self.0.lock().unwrap().withdraw(node);
+    }
+
+    fn used(&mut self, before: &Usage, node: &eviction::Node<'_>, offered: bool) {
+        self.0.lock().unwrap().used(before, node, offered);
+    }
+
+    fn victim(&mut self, now: Stamp) -> Option<Anchor> {
+        self.0.lock().unwrap().victim(now)
+    }
+
+    fn clear(&mut self) {
+        self.0.lock().unwrap().clear();
+    }
+}
+
+/// Everything that the tree and its policy keep twice, computed again from the nodes alone.
+fn assert_whole(cache: &RadixCache, policy: &Shared) {
+    let policy = policy.0.lock().unwrap();
     let mut leaves = BTreeSet::new();
     let (mut evictable, mut protected) = (Pages(0), Pages(0));
     let mut reached = 0;
@@ -24,6 +60,8 @@ fn assert_whole(cache: &RadixCache) {
             continue;
         }
         assert_eq!(node.keys.len(), node.pages.len());
+        let above = cache.node(node.parent);
+        assert_eq!(node.depth, above.depth + Pages::of(&above.pages));
         assert_eq!(node.locks, node.own_locks + below, "node {slot}");
         if node.locks == 0 {
             evictable += Pages::of(&node.pages);
@@ -31,11 +69,11 @@ fn assert_whole(cache: &RadixCache) {
             protected += Pages::of(&node.pages);
         }
         if node.locks == 0 && node.children.is_empty() {
-            leaves.insert((cache.policy.standing(&node.usage), slot));
+            leaves.insert((policy.order.standing(&node.usage), node.view(slot).anchor));
         }
     }
     assert_eq!(reached + cache.vacant.len(), cache.nodes.len());
-    assert_eq!(cache.leaves, leaves);
+    assert_eq!(policy.offered, leaves);
     assert_eq!((cache.evictable, cache.protected), (evictable, protected));
 }
 
@@ -49,7 +87,7 @@ fn pages(pages: &[u32]) -> Vec<PageId> {
 
 #[test]
 fn a_lock_outlives_a_split_of_its_node() {
-    let mut cache = RadixCache::new(Box::new(Eviction::Lru));
+    let mut cache = RadixCache::new(Box::new(Ordered::new(Eviction::Lru)));
     cache.insert(&keys(&[1, 2, 3]), &pages(&[7, 8, 9]), 0);
     let anchor = cache.lookup(&keys(&[1, 2, 3])).anchor;
     assert!(cache.lock(anchor));
@@ -61,7 +99,7 @@ fn a_lock_outlives_a_split_of_its_node() {
 
 #[test]
 fn an_anchor_dies_with_its_node_and_touches_no_newer_one() {
-    let mut cache = RadixCache::new(Box::new(Eviction::Lru));
+    let mut cache = RadixCache::new(Box::new(Ordered::new(Eviction::Lru)));
     cache.insert(&keys(&[1]), &pages(&[7]), 0);
     let dead = cache.lookup(&keys(&[1])).anchor;
     cache.evict(Pages(1));
@@ -77,7 +115,7 @@ fn an_anchor_dies_with_its_node_and_touches_no_newer_one() {
 
 #[test]
 fn an_unlock_without_a_lock_changes_nothing() {
-    let mut cache = RadixCache::new(Box::new(Eviction::Lru));
+    let mut cache = RadixCache::new(Box::new(Ordered::new(Eviction::Lru)));
     cache.insert(&keys(&[1]), &pages(&[7]), 0);
     let upper = cache.lookup(&keys(&[1])).anchor;
     cache.insert(&keys(&[1, 2]), &pages(&[7, 8]), 0);
@@ -92,14 +130,15 @@ fn an_unlock_without_a_lock_changes_nothing() {
 
 #[test]
 fn a_clear_drops_locked_pages_too_and_no_anchor_outlives_it() {
-    let mut cache = RadixCache::new(Box::new(Eviction::Lru));
+    let policy = Shared::new(Eviction::Lru);
+    let mut cache = RadixCache::new(Box::new(policy.clone()));
     assert_cleared(&mut cache, &keys(&[1, 2, 3]));
-    assert_whole(&cache);
+    assert_whole(&cache, &policy);
 }
 
 #[test]
 fn a_parent_becomes_a_leaf_when_its_last_child_goes() {
-    let mut cache = RadixCache::new(Box::new(Eviction::Lru));
+    let mut cache = RadixCache::new(Box::new(Ordered::new(Eviction::Lru)));
     cache.insert(&keys(&[1, 2, 3]), &pages(&[7, 8, 9]), 0);
     cache.insert(&keys(&[1, 2, 4]), &pages(&[5, 6, 4]), 0);
     let freed = cache.evict(Pages(3));
@@ -116,6 +155,8 @@ proptest! {
         operations in operations(),
     ) {
         let case = Case { dropping: Dropping::Leaves, naming, page, operations };
-        check(&case, RadixCache::new(Box::new(policy)), assert_whole);
+        let policy = Shared::new(policy);
+        let cache = RadixCache::new(Box::new(policy.clone()));
+        check(&case, cache, |cache| assert_whole(cache, &policy));
     }
 }

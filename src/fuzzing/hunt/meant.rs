@@ -18,7 +18,7 @@ type Votes = BTreeMap<Plant, BTreeMap<Target, u64>>;
 /// Every variant that the lint can object to, with the hunt that most of its hazard files in
 /// `folder` are first seen by; and the variants that it never objects to.
 pub fn rows(folder: &Path) -> Result<(Vec<Row>, Vec<Plant>), CampaignError> {
-    let known = Registry::default().names();
+    let known = Registry::built_in().names();
     let votes = votes(folder)?;
     let (unsound, sound): (Vec<Plant>, Vec<Plant>) =
         Plant::all().partition(|plant| plant.can_be_objected_to(&known));

@@ -154,7 +154,7 @@ mod tests {
     use crate::world::Registry;
 
     fn drawn(plant: Plant, count: u64) -> impl Iterator<Item = Scenario> {
-        let known = Registry::default().names();
+        let known = Registry::built_in().names();
         (0..count).map(move |seed| {
             generate_planted(&mut Stream::new(seed, "planted"), &known, Aim::Any, plant)
         })
@@ -181,7 +181,7 @@ mod tests {
 
     #[test]
     fn every_drawn_scenario_is_valid_and_has_the_variant() {
-        let known = Registry::default().names();
+        let known = Registry::built_in().names();
         for plant in Plant::all() {
             for scenario in drawn(plant, 50) {
                 assert_eq!(validate(&scenario, &known), Ok(()), "{plant}: {scenario:?}");
@@ -223,7 +223,7 @@ mod tests {
 
     #[test]
     fn sound_alternatives_are_told_from_what_can_be_objected_to() {
-        let known = Registry::default().names();
+        let known = Registry::built_in().names();
         let can = |text| Plant::parse(text).unwrap().can_be_objected_to(&known);
         assert!(can("free_check=none") && can("decode_prefix_cut=padded_up"));
         assert!(!can("planner=indexed") && !can("decode_match_unit=token"));

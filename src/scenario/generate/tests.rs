@@ -12,13 +12,13 @@ use crate::world::Registry;
 const DRAWS: u64 = 4_000;
 
 fn drawn(aim: Aim) -> impl Iterator<Item = Scenario> {
-    let known = Registry::default().names();
+    let known = Registry::built_in().names();
     (0..DRAWS).map(move |seed| generate(&mut Stream::new(seed, "generate"), &known, aim))
 }
 
 #[test]
 fn every_drawn_scenario_is_valid_and_prints_back() {
-    let known = Registry::default().names();
+    let known = Registry::built_in().names();
     for aim in [Aim::Any, Aim::Sound] {
         for scenario in drawn(aim) {
             assert_eq!(validate(&scenario, &known), Ok(()), "{scenario:?}");
