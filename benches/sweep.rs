@@ -13,7 +13,8 @@ use std::time::{Duration, Instant};
 use kvseam::sweep::execute::execute;
 use kvseam::sweep::ledger::Ledger;
 use kvseam::sweep::plan::Plan;
-use kvseam::world;
+use kvseam::sweep::runner::Simulator;
+use kvseam::world::Registry;
 
 const PAIRS: usize = 5;
 const SEEDS: &str = "20_000";
@@ -45,11 +46,10 @@ fn swept(plan: &Plan, threads: usize) -> Duration {
     let path = std::env::temp_dir().join(format!("kvseam-bench-{}.sqlite", std::process::id()));
     // Of a sweep that was stopped, if there is any.
     drop(std::fs::remove_file(&path));
-    let folder = plan.sources.base_path.parent().expect("the base lies in a folder");
-    let run = |scenario: &_| world::run(scenario, folder).map_err(|error| error.to_string());
+    let simulator = Simulator::new(plan, Registry::built_in());
     let began = Instant::now();
     let mut ledger = Ledger::start(&path, plan, |_| Ok(())).expect("the folder can be written to");
-    let outcome = execute(&mut ledger, threads, &AtomicBool::new(false), run, |_| {});
+    let outcome = execute(&mut ledger, threads, &AtomicBool::new(false), simulator, |_| {});
     let outcome = outcome.expect("the ledger can be written");
     let time = began.elapsed();
     assert_eq!((outcome.progress.done, outcome.judged.errors), (plan.runs(), 0));

@@ -5,7 +5,9 @@
 //! *metric* is a plain count.
 
 use std::collections::BTreeMap;
+use std::fmt;
 
+use serde::ser::Serializer;
 use serde::{Deserialize, Serialize};
 
 use crate::limits;
@@ -58,6 +60,12 @@ macro_rules! named {
 
             fn index(self) -> usize {
                 self as usize
+            }
+        }
+
+        impl fmt::Display for $enum {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.pad(self.name())
             }
         }
     };
@@ -329,6 +337,13 @@ impl<K: Named> Tally<K> {
     }
 }
 
+/// A map from names to counts, in order of declaration.
+impl<K: Named> Serialize for Tally<K> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_map(self.iter().map(|(key, count)| (key.name(), count)))
+    }
+}
+
 /// One finding with its evidence.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Finding {
@@ -356,7 +371,8 @@ pub struct Kept {
 }
 
 /// Findings by code.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+#[serde(transparent)]
 pub struct Findings {
     by_code: BTreeMap<Code, Kept>,
 }
@@ -396,7 +412,7 @@ impl Findings {
 }
 
 /// What a run leaves.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Run {
     /// What went wrong.
     pub findings: Findings,
@@ -409,13 +425,38 @@ pub struct Run {
     /// Reported decode hits by length in tokens.
     pub decode_hit_lengths: BTreeMap<u32, u64>,
     /// Free pages by the length of the run of free pages that each lay in.
+    #[serde(serialize_with = "as_list")]
     pub free_runs: BTreeMap<FreeSample, Tally<FreeRun>>,
     /// Faults of the scenario, by number, that found nothing to go wrong: their moment never came.
     pub faults_idle: Vec<usize>,
     /// When the last event happened.
     pub ended: Tick,
-    /// A hash of all events and findings: equal for equal runs, on any machine.
+    /// A hash of all events and findings: equal for equal runs, on any machine. It is serialised as
+    /// 16 hexadecimal digits, since JSON numbers lose bits in many readers.
+    #[serde(serialize_with = "as_hex")]
     pub digest: u64,
+}
+
+/// Samples are no keys of a JSON object: each is one entry of a list.
+fn as_list<S: Serializer>(
+    samples: &BTreeMap<FreeSample, Tally<FreeRun>>,
+    serializer: S,
+) -> Result<S::Ok, S::Error> {
+    #[derive(Serialize)]
+    struct Sampled<'a> {
+        side: Side,
+        part: u64,
+        pages: &'a Tally<FreeRun>,
+    }
+    let sampled = |(sample, pages)| {
+        let &FreeSample { side, part } = sample;
+        Sampled { side, part, pages }
+    };
+    serializer.collect_seq(samples.iter().map(sampled))
+}
+
+fn as_hex<S: Serializer>(digest: &u64, serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.collect_str(&format_args!("{digest:016x}"))
 }
 
 #[cfg(test)]
@@ -456,6 +497,20 @@ mod tests {
         ] {
             assert_eq!(FreeRun::of(pages).name(), name);
         }
+    }
+
+    #[test]
+    fn a_run_is_a_json_object_whose_names_are_those_of_files() {
+        let mut run = Run { digest: 0xfe, ..Run::default() };
+        run.metrics.add(Metric::Requests, 3);
+        let sample = FreeSample { side: Side::Decode, part: 2 };
+        run.free_runs.entry(sample).or_default().add(FreeRun::Two, 5);
+        let json = serde_json::to_value(&run).unwrap();
+        assert_eq!(json["digest"], "00000000000000fe");
+        assert_eq!(json["metrics"]["requests"], 3);
+        assert_eq!(json["free_runs"][0]["side"], "decode");
+        assert_eq!(json["free_runs"][0]["pages"]["2-3"], 5);
+        assert_eq!(format!("{:<16}|", Code::PlacedMissing), "placed.missing  |");
     }
 
     #[test]

@@ -7,14 +7,13 @@ use serde::Serialize;
 
 use super::output::{Align, Format, columns, print, print_json, row};
 use super::{CliError, Exit};
-use crate::finding::Run;
 use crate::report::number::count;
-use crate::scenario::Scenario;
 use crate::sweep::cell::CellId;
 use crate::sweep::due::Due;
 use crate::sweep::estimate::Estimate;
 use crate::sweep::execute::threads_of;
 use crate::sweep::plan::Plan;
+use crate::sweep::runner::{Runner, Simulator};
 use crate::sweep::shard::Shard;
 
 /// What a sweep would do.
@@ -49,19 +48,18 @@ pub(super) fn run(
     plan: &Plan,
     shard: Shard,
     threads: usize,
-    check: impl Fn(&Scenario) -> Result<(), String>,
-    run: impl Fn(&Scenario) -> Result<Run, String>,
+    simulator: &Simulator<'_>,
     format: Format,
 ) -> Result<Exit, CliError> {
     let ids = (0..plan.cells()).map(CellId);
-    let mut cells: Vec<Cell> =
-        ids.map(|id| Cell::new(plan, id, plan.impossible(id, &check))).collect();
+    let reason = |id| plan.impossible(id, |scenario| simulator.check(scenario));
+    let mut cells: Vec<Cell> = ids.map(|id| Cell::new(plan, id, reason(id))).collect();
     let possible = cells.iter().filter(|cell| cell.reason.is_none());
     let due = Due::new(plan, possible.map(|cell| CellId(cell.cell)).collect(), shard);
     for (id, runs) in due.cells() {
         cells[usize::try_from(id.0).expect("a cell of the list")].runs = runs;
     }
-    let estimate = Estimate::measure(plan, &due, run);
+    let estimate = Estimate::measure(plan, &due, |scenario| simulator.run(scenario));
     let (threads, runs) = (threads_of(threads), due.count());
     let mean = estimate.time.as_micros() / u128::from(estimate.runs.max(1));
     let answer = Answer {

@@ -11,17 +11,15 @@ use super::interrupt::stop_on_interrupt;
 use super::output::{FormatArgs, beside, say};
 use super::standing::Standing;
 use super::{CliError, Exit, dry_run};
-use crate::finding::Run;
 use crate::limits;
 use crate::report::number::count;
-use crate::scenario::Scenario;
-use crate::scenario::validate::validate;
 use crate::sweep::cell::CellId;
 use crate::sweep::execute::{Outcome, Progress, SweepError, execute};
 use crate::sweep::ledger::Ledger;
 use crate::sweep::plan::Plan;
+use crate::sweep::runner::{Runner, Simulator};
 use crate::sweep::shard::Shard;
-use crate::world::{self, Registry};
+use crate::world::Registry;
 
 const EXAMPLES: &str = "\
 Examples:
@@ -75,8 +73,9 @@ pub(super) fn run(args: &SweepArgs) -> Result<Exit, CliError> {
     let shard = shard(args)?;
     let threads = args.threads.unwrap_or(0);
     if args.dry_run {
-        refuse_impossible(&plan, checker())?;
-        return dry_run::run(&plan, shard, threads, checker(), one(&plan), args.output.format);
+        let simulator = Simulator::new(&plan, Registry::built_in());
+        refuse_impossible(&plan, &simulator)?;
+        return dry_run::run(&plan, shard, threads, &simulator, args.output.format);
     }
     let path = ledger_path(args, shard)?;
     let stop = stop_on_interrupt()?;
@@ -139,8 +138,9 @@ pub(super) fn fill(
     stop: &AtomicBool,
     report: impl FnMut(Progress) + Send,
 ) -> Result<(Ledger, Outcome), CliError> {
-    refuse_impossible(plan, checker())?;
-    let started = Ledger::start_shard(path, plan, shard, checker());
+    let simulator = Simulator::new(plan, Registry::built_in());
+    refuse_impossible(plan, &simulator)?;
+    let started = Ledger::start_shard(path, plan, shard, |cell| simulator.check(cell));
     let mut ledger = started.map_err(|error| CliError::ledger(&error))?;
     let impossible = ledger.impossible().map_err(CliError::input)?;
     if !impossible.is_empty() {
@@ -148,31 +148,16 @@ pub(super) fn fill(
         say(listed(plan, cells, plan.cells()));
     }
     let outcome =
-        execute(&mut ledger, threads, stop, one(plan), report).map_err(|error| match error {
+        execute(&mut ledger, threads, stop, simulator, report).map_err(|error| match error {
             SweepError::Ledger(error) => CliError::ledger(&error),
             SweepError::Threads(_) => CliError::failure(error),
         })?;
     Ok((ledger, outcome))
 }
 
-/// Says why a scenario cannot be run, if it cannot.
-fn checker() -> impl Fn(&Scenario) -> Result<(), String> {
-    let known = Registry::built_in().names();
-    move |scenario| validate(scenario, &known).map_err(|why| why.to_string())
-}
-
-/// Runs one scenario of a plan.
-fn one(plan: &Plan) -> impl Fn(&Scenario) -> Result<Run, String> + Sync {
-    let folder = plan.sources.base_path.parent().unwrap_or(Path::new("")).to_owned();
-    move |scenario| world::run(scenario, &folder).map_err(|why| why.to_string())
-}
-
 /// Refuses a plan without a cell that can be run, before a ledger is made for it.
-fn refuse_impossible(
-    plan: &Plan,
-    check: impl Fn(&Scenario) -> Result<(), String>,
-) -> Result<(), CliError> {
-    let reason = |cell| plan.impossible(cell, &check);
+fn refuse_impossible(plan: &Plan, simulator: &Simulator<'_>) -> Result<(), CliError> {
+    let reason = |cell| plan.impossible(cell, |scenario| simulator.check(scenario));
     let mut cells = (0..plan.cells()).map(CellId);
     if cells.any(|cell| reason(cell).is_none()) {
         return Ok(());

@@ -5,6 +5,30 @@
 //! rows hold, which the world writes and the oracle reads. Owner and row it works out in a few
 //! lines of its own (`placement`); it keeps its own ledger of page owners (`ownership`) and counts
 //! the pages needed itself. What it says are [`Finding`]s, counted against their chances.
+//!
+//! ```
+//! use kvseam::event::{Event, Holder, Server};
+//! use kvseam::finding::{Code, Side};
+//! use kvseam::oracle::{Oracle, Terms};
+//! use kvseam::units::{PageId, Tick};
+//!
+//! let terms = Terms {
+//!     page_size: 4,
+//!     ranks: 2,
+//!     prefill_pages: 16,
+//!     decode_pages: 8,
+//!     draft_rows: None,
+//!     leftover_rows: 0,
+//!     reserved_tokens: 0,
+//!     sends_again: false,
+//! };
+//! let server = Server { side: Side::Prefill, index: 0 };
+//! let mut oracle = Oracle::new(terms, [server]);
+//! // A page goes back that nobody has taken.
+//! let freed = Event::Freed { server, holder: Holder::Cache, pages: &[PageId(3)] };
+//! oracle.observe(Tick(5), &freed, &[]);
+//! assert_eq!(oracle.findings().count(Code::PageFreedTwice), 1);
+//! ```
 
 use std::collections::BTreeSet;
 use std::rc::Rc;

@@ -13,6 +13,26 @@
 //!
 //! Here stands what every engine's planner is written with; the planners themselves, which differ in
 //! what they refuse, and how, stand with their engine ([`crate::engine`]).
+//!
+//! ```
+//! use kvseam::engine::sglang::Checked;
+//! use kvseam::layout::Layout;
+//! use kvseam::planner::{Piece, PlanInput, Planner};
+//! use kvseam::units::{PageId, Pages, Rank, Row, Tokens};
+//!
+//! // P = 4 and N = 2: of five tokens, rank 1 owns the second and the fourth.
+//! let piece = Piece {
+//!     src_page_offset: Pages(0),
+//!     decode_prefix_len: Tokens(0),
+//!     num_kv_tokens: Some(5),
+//! };
+//! let (source, target) = ([PageId(7), PageId(9)], [PageId(3)]);
+//! let input = PlanInput::new(Layout::striped(4, 2)?, Rank(1), piece, &source, &target)?;
+//! let rows = Checked.plan(&input)?.target;
+//! assert_eq!(rows.src, [Row(29), Row(31)]);
+//! assert_eq!(rows.dst, [Row(12), Row(13)]);
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
 
 pub mod descriptors;
 mod input;

@@ -3,6 +3,28 @@
 //!
 //! Fuzz targets, property tests, sweeps, hazards and regressions all run this type. It holds no
 //! range and no float; unknown fields are refused. As a file it is TOML.
+//!
+//! ```
+//! use kvseam::scenario::file;
+//! use kvseam::world::Simulation;
+//!
+//! let text = r#"
+//!     version = 1
+//!     title = "one request"
+//!     layout = { page_size = 4, ranks = 2 }
+//!     prefill = { pages = 16 }
+//!     decode = { pages = 16 }
+//!
+//!     [workload.synthetic]
+//!     requests = 1
+//!     arrivals = { fixed = { gap = 1 } }
+//!     prompt = { fixed = 9 }
+//!     output = { fixed = 2 }
+//! "#;
+//! let run = Simulation::new(&file::parse(text, "example")?).run()?;
+//! assert!(run.findings.is_clean());
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
 
 use std::collections::BTreeMap;
 

@@ -15,7 +15,7 @@ use super::cell::{CellId, RunId};
 use super::judge::Judged;
 use super::ledger::{Ledger, LedgerError, Record};
 use super::plan::Plan;
-use crate::finding::Run;
+use super::runner::Runner;
 use crate::scenario::Scenario;
 
 /// Records that make a batch even before its time.
@@ -38,7 +38,7 @@ pub enum SweepError {
     Ledger(#[from] LedgerError),
     /// The threads cannot be started.
     #[error("threads: {0}")]
-    Threads(std::io::Error),
+    Threads(rayon::ThreadPoolBuildError),
 }
 
 /// How far a sweep is.
@@ -59,22 +59,22 @@ pub struct Outcome {
     pub is_interrupted: bool,
     /// Cells that cannot be run, with the reason.
     pub impossible: BTreeMap<CellId, String>,
-    /// What all runs say, those of earlier sittings included.
+    /// What all runs say, those of earlier calls included.
     pub judged: Judged,
 }
 
-/// Does every run that `ledger` lacks by `run`, on `threads` threads (0: all cores), within the
+/// Does every run that `ledger` lacks by `runner`, on `threads` threads (0: all cores), within the
 /// plan's budget. `report` hears of every batch. Once `stop` is set no further run is begun, and
 /// those that are done are kept.
 pub fn execute<R, P>(
     ledger: &mut Ledger,
     threads: usize,
     stop: &AtomicBool,
-    run: R,
+    runner: R,
     report: P,
 ) -> Result<Outcome, SweepError>
 where
-    R: Fn(&Scenario) -> Result<Run, String> + Sync,
+    R: Runner,
     P: FnMut(Progress) + Send,
 {
     let (plan, due, done) = (ledger.plan.clone(), ledger.due()?, ledger.done()?);
@@ -85,9 +85,9 @@ where
     });
     let mut left = due.runs().filter(|&run| !done.contains(run));
     let writer = Writer { ledger, report, progress, written: Instant::now() };
-    let sitting = Sitting {
+    let execution = Execution {
         plan: &plan,
-        run,
+        runner,
         stop,
         end,
         left: Mutex::new(&mut left),
@@ -95,11 +95,11 @@ where
         writer: Mutex::new(writer),
         failed: AtomicBool::new(false),
     };
-    lock(&sitting.writer).report();
-    sitting.work_on(threads_of(threads))?;
-    let progress = lock(&sitting.writer).progress;
+    lock(&execution.writer).report();
+    execution.work_on(threads_of(threads))?;
+    let progress = lock(&execution.writer).progress;
     let is_interrupted = progress.done < progress.total && stop.load(Ordering::Relaxed);
-    drop(sitting);
+    drop(execution);
     Ok(Outcome {
         progress,
         is_interrupted,
@@ -117,9 +117,9 @@ pub fn threads_of(threads: usize) -> usize {
 }
 
 /// One call of [`execute`], shared by its threads.
-struct Sitting<'a, R, P> {
+struct Execution<'a, R, P> {
     plan: &'a Plan,
-    run: R,
+    runner: R,
     stop: &'a AtomicBool,
     end: Option<Instant>,
     left: Mutex<&'a mut (dyn Iterator<Item = RunId> + Send)>,
@@ -127,6 +127,14 @@ struct Sitting<'a, R, P> {
     writer: Mutex<Writer<'a, P>>,
     /// Nothing can be written any more.
     failed: AtomicBool,
+}
+
+/// The cell of a thread's last run.
+struct Cell {
+    id: CellId,
+    scenario: Scenario,
+    /// Why it cannot be run, if it cannot: another registry may have begun the ledger.
+    checked: Result<(), String>,
 }
 
 /// What the thread that writes holds.
@@ -137,28 +145,16 @@ struct Writer<'a, P> {
     written: Instant,
 }
 
-impl<R, P> Sitting<'_, R, P>
+impl<R, P> Execution<'_, R, P>
 where
-    R: Fn(&Scenario) -> Result<Run, String> + Sync,
+    R: Runner,
     P: FnMut(Progress) + Send,
 {
     /// Works on so many threads until nothing is left, or it is to stop.
     fn work_on(&self, threads: usize) -> Result<(), SweepError> {
-        thread::scope(|scope| {
-            let work = || thread::Builder::new().spawn_scoped(scope, || self.work());
-            let started: Vec<_> = (0..threads).map(|_| work()).collect();
-            let mut ended = Ok(());
-            for thread in started {
-                let result = match thread {
-                    Ok(thread) => {
-                        thread.join().unwrap_or_else(|broken| panic::resume_unwind(broken))
-                    }
-                    Err(error) => Err(SweepError::Threads(error)),
-                };
-                ended = ended.and(result);
-            }
-            ended
-        })
+        let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build();
+        let ended = pool.map_err(SweepError::Threads)?.broadcast(|_| self.work());
+        ended.into_iter().collect()
     }
 
     fn work(&self) -> Result<(), SweepError> {
@@ -188,26 +184,31 @@ where
         std::iter::from_fn(|| left.next()).take(count).collect()
     }
 
-    /// The records of these runs, or of the first of them if it is to stop. `cell` is the scenario
+    /// The records of these runs, or of the first of them if it is to stop. `cell` is that
     /// of the thread's last run: consecutive runs share it.
-    fn records(&self, runs: &[RunId], cell: &mut Option<(CellId, Scenario)>) -> Vec<Record> {
+    fn records(&self, runs: &[RunId], cell: &mut Option<Cell>) -> Vec<Record> {
         let mut records = Vec::with_capacity(runs.len());
         for &id in runs {
             if self.is_over() {
                 break;
             }
             let (place, seed) = self.plan.place(id);
-            if cell.as_ref().is_none_or(|(last, _)| *last != place) {
-                let scenario = self.plan.scenario(place).expect(
-                    "a cell that does not parse is impossible, with its reason in the ledger",
-                );
-                *cell = Some((place, scenario));
+            if cell.as_ref().is_none_or(|last| last.id != place) {
+                *cell = Some(self.cell(place));
             }
-            let (_, scenario) = cell.as_mut().expect("it was just made");
-            scenario.seed = seed;
-            records.push(record(id, scenario, &self.run));
+            let cell = cell.as_mut().expect("it was just made");
+            cell.scenario.seed = seed;
+            records.push(record(id, cell, &self.runner));
         }
         records
+    }
+
+    fn cell(&self, id: CellId) -> Cell {
+        let scenario = self.plan.scenario(id);
+        let scenario = scenario
+            .expect("a cell that does not parse is impossible, with its reason in the ledger");
+        let checked = self.runner.check(&scenario);
+        Cell { id, scenario, checked }
     }
 
     fn is_over(&self) -> bool {
@@ -260,14 +261,11 @@ fn lock<T: ?Sized>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-fn record(
-    id: RunId,
-    scenario: &Scenario,
-    run: impl Fn(&Scenario) -> Result<Run, String>,
-) -> Record {
+fn record(id: RunId, cell: &Cell, runner: &impl Runner) -> Record {
     let began = Instant::now();
+    let run = || cell.checked.clone().and_then(|()| runner.run(&cell.scenario));
     // A run that breaks an invariant of ours is a failed run, not the end of the sweep.
-    let outcome = panic::catch_unwind(AssertUnwindSafe(|| run(scenario))).unwrap_or_else(|panic| {
+    let outcome = panic::catch_unwind(AssertUnwindSafe(run)).unwrap_or_else(|panic| {
         let message = panic.downcast_ref::<String>().map(String::as_str);
         let message = message.or_else(|| panic.downcast_ref::<&str>().copied());
         Err(format!("panicked: {}", message.unwrap_or("without a message")))

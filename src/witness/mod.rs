@@ -3,6 +3,20 @@
 //! [`Calls`] keeps the planner calls with what became of them, [`Pools`] who held how many pages
 //! when, [`Trace`] writes a line for every event. None of them judges: what is wrong is what the
 //! oracle has found, and what a row holds is what the memory says.
+//!
+//! ```
+//! use kvseam::scenario::file;
+//! use kvseam::witness::Trace;
+//! use kvseam::world::Simulation;
+//!
+//! let scenario = file::load("sims/scenarios/sound-baseline.toml".as_ref())?;
+//! let mut lines = 0;
+//! let mut trace = Trace::new(|_line: &str| lines += 1);
+//! Simulation::new(&scenario).observer(&mut trace).run()?;
+//! trace.close();
+//! assert!(lines > 0);
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
 
 mod calls;
 mod pools;

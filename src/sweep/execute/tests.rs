@@ -5,7 +5,7 @@ use std::sync::atomic::AtomicU64;
 
 use super::*;
 use crate::behaviour::DecodePrefixCut;
-use crate::finding::{Chance, Code, Finding, Mark, Metric};
+use crate::finding::{Chance, Code, Finding, Mark, Metric, Run};
 use crate::sweep::plan::tests::{PLAN, small, sources};
 use crate::units::Tick;
 
