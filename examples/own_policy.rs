@@ -1,8 +1,8 @@
 //! An eviction policy with state of its own, swept beside a built-in one and reported by its name.
 //!
-//! S3-FIFO keeps what is new in a small queue and what was used again in a main queue, both first in
-//! first out, and remembers the keys of what left the small queue unused: what comes back soon goes
-//! to the main queue at once. Run it with `cargo run --example own_policy`.
+//! S3-FIFO keeps what is new in a small queue and what was used again in a main queue, both first
+//! in first out, and remembers the keys of what left the small queue unused: what comes back soon
+//! goes to the main queue at once. Run it with `cargo run --example own_policy`.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::error::Error;

@@ -38,7 +38,8 @@ pub struct Node<'a> {
     /// Pages of a prompt before it.
     pub depth: Pages,
     /// The content of each of its pages. A key and the page's ordinal in a prompt (`depth` and the
-    /// place in this list) together name a page's content, and that of all pages before it, for ever.
+    /// place in this list) together name a page's content, and that of all pages before it, for
+    /// ever.
     pub keys: &'a [PageKey],
     /// How it was used.
     pub usage: Usage,
@@ -52,15 +53,16 @@ pub trait EvictionPolicy: Send {
     /// A node that was offered cannot go for now: it was locked, or a prompt goes on after it.
     fn withdraw(&mut self, node: &Node<'_>);
 
-    /// A lookup or an insert passed the node, whose usage was `before`. `offered` says whether it can
-    /// go.
+    /// A lookup or an insert passed the node, whose usage was `before`. `offered` says whether it
+    /// can go.
     fn used(&mut self, before: &Usage, node: &Node<'_>, offered: bool);
 
     /// `upper` is new and took the first pages of `lower`, whose anchor and offer stay.
     fn split(&mut self, _upper: &Node<'_>, _lower: &Node<'_>) {}
 
-    /// The node that goes next, of those that are offered; `None` only if there are none. The policy
-    /// has to forget it as if it were withdrawn. `now` is the cache's clock, as in [`Usage`].
+    /// The node that goes next, of those that are offered; `None` only if there are none. The
+    /// policy has to forget it as if it were withdrawn. `now` is the cache's clock, as in
+    /// [`Usage`].
     fn victim(&mut self, now: Stamp) -> Option<Anchor>;
 
     /// The node that was named last has gone. This is the place to remember a ghost of it.

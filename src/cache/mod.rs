@@ -1,10 +1,10 @@
 //! A prefix cache: which pages hold the KV of which prompt prefixes, and which of them may go.
 //!
-//! A cache of one page size maps sequences of [`PageKey`]s, from a prompt's first page on, to pages. It owns the pages that it keeps;
-//! pages on a locked path are *protected*, all others *evictable*. Like the pool it obeys: it does
-//! not ask whether somebody still reads a page that it is told to evict. A server without a cache has
-//! none (`Option<Box<dyn PrefixCache>>`). Namespaces need no care here, since keys of different
-//! namespaces never compare equal.
+//! A cache of one page size maps sequences of [`PageKey`]s, from a prompt's first page on, to
+//! pages. It owns the pages that it keeps; pages on a locked path are *protected*, all others
+//! *evictable*. Like the pool it obeys: it does not ask whether somebody still reads a page that it
+//! is told to evict. A server without a cache has none (`Option<Box<dyn PrefixCache>>`). Namespaces
+//! need no care here, since keys of different namespaces never compare equal.
 
 pub mod block_hash;
 pub mod eviction;
@@ -38,7 +38,8 @@ pub struct Hit {
 
 /// A cache of prompt prefixes in whole pages.
 pub trait PrefixCache: Send {
-    /// Finds the longest cached prefix of `keys`, and marks it as used where a lookup counts as use.
+    /// Finds the longest cached prefix of `keys`, and marks it as used where a lookup counts as
+    /// use.
     fn lookup(&mut self, keys: &[PageKey]) -> Hit;
 
     /// Protects the pages up to `anchor` from eviction, once more for each call. False, and nothing
@@ -46,17 +47,18 @@ pub trait PrefixCache: Send {
     #[must_use]
     fn lock(&mut self, anchor: Anchor) -> bool;
 
-    /// Undoes one [`PrefixCache::lock`] of the same anchor. False, and nothing done, if there is none.
+    /// Undoes one [`PrefixCache::lock`] of the same anchor. False, and nothing done, if there is
+    /// none.
     #[must_use]
     fn unlock(&mut self, anchor: Anchor) -> bool;
 
-    /// Stores `pages` under `keys` (equally many) and returns of each page whether the cache took it.
-    /// Where it has a page already it keeps its own, and the given one stays with the caller.
+    /// Stores `pages` under `keys` (equally many) and returns of each page whether the cache took
+    /// it. Where it has a page already it keeps its own, and the given one stays with the caller.
     /// Afterwards all of `keys` are cached.
     fn insert(&mut self, keys: &[PageKey], pages: &[PageId], priority: i64) -> Vec<bool>;
 
-    /// Drops unprotected pages, at least `wanted` if there are as many. Returns them in the order of
-    /// dropping, grouped as they went.
+    /// Drops unprotected pages, at least `wanted` if there are as many. Returns them in the order
+    /// of dropping, grouped as they went.
     fn evict(&mut self, wanted: Pages) -> Vec<Vec<PageId>>;
 
     /// Drops everything, locked or not. All anchors are dead then.

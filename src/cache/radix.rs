@@ -1,10 +1,10 @@
 //! The radix cache: a tree whose nodes hold stretches of pages, split where prompts part.
 //!
 //! Stamps, hit counts and priorities are those of the real tree, since they decide what goes first.
-//! One reading of the logical clock serves a whole lookup or insert; a new node reads twice more, for
-//! its access and its creation. A split puts a new node *above* the old one, so a locked node keeps
-//! its identity. The policy of eviction is told which leaves are unlocked, so that an eviction costs
-//! what it frees.
+//! One reading of the logical clock serves a whole lookup or insert; a new node reads twice more,
+//! for its access and its creation. A split puts a new node *above* the old one, so a locked node
+//! keeps its identity. The policy of eviction is told which leaves are unlocked, so that an
+//! eviction costs what it frees.
 
 use std::collections::BTreeMap;
 
@@ -36,7 +36,8 @@ struct Node {
 }
 
 impl Node {
-    /// Whether an eviction may take the node, which is not the root: it has neither lock nor children.
+    /// Whether an eviction may take the node, which is not the root: it has neither lock nor
+    /// children.
     fn can_go(&self) -> bool {
         self.locks == 0 && self.children.is_empty()
     }
@@ -326,7 +327,8 @@ impl PrefixCache for RadixCache {
     }
 
     fn clear(&mut self) {
-        // Slots keep counting their generations, so that an old anchor is never taken for a new place.
+        // Slots keep counting their generations, so that an old anchor is never taken for a new
+        // place.
         for slot in 1..self.nodes.len() {
             let node = &mut self.nodes[slot];
             node.keys = Vec::new();

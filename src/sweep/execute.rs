@@ -1,8 +1,8 @@
 //! Does the runs that a ledger lacks, on all cores.
 //!
 //! Every thread takes a few runs at a time and does them. What they left waits until half a second
-//! has passed or enough is there; then one of the threads writes all of it in one transaction, while
-//! the others go on with runs. Only `micros` depends on threads and batches.
+//! has passed or enough is there; then one of the threads writes all of it in one transaction,
+//! while the others go on with runs. Only `micros` depends on threads and batches.
 
 use std::collections::BTreeMap;
 use std::panic::{self, AssertUnwindSafe};
@@ -20,7 +20,8 @@ use crate::scenario::Scenario;
 
 /// Records that make a batch even before its time.
 const BATCH_RUNS: usize = 4_096;
-/// Records that may wait at most: beyond them threads wait for the writer, so that memory is bounded.
+/// Records that may wait at most: beyond them threads wait for the writer, so that memory is
+/// bounded.
 const WAITING_MAX: usize = 4 * BATCH_RUNS;
 /// A batch is written after so long: a killed sweep loses no more, and the writes of shorter ones
 /// would cost too much.

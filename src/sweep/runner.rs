@@ -8,8 +8,8 @@ use crate::scenario::Scenario;
 use crate::scenario::validate::{KnownPolicies, validate};
 use crate::world::{Registry, Simulation};
 
-/// Runs scenarios; the real one is the [`Simulator`]. Any function of a scenario that needs no check
-/// is one as well.
+/// Runs scenarios; the real one is the [`Simulator`]. Any function of a scenario that needs no
+/// check is one as well.
 pub trait Runner: Sync {
     /// Says why the scenario cannot be run, whatever its seed, if it cannot. A thread asks once
     /// before the runs of a cell.

@@ -70,8 +70,8 @@ impl<'a> Simulation<'a> {
     }
 
     /// Leaves validation out: the scenario differs at most by its seed from one that
-    /// [`validate`](validate::validate) accepted with this registry's names. A panic may follow if it
-    /// does not.
+    /// [`validate`](validate::validate) accepted with this registry's names. A panic may follow if
+    /// it does not.
     #[must_use]
     pub fn validated(self) -> Simulation<'a> {
         Simulation { is_valid: true, ..self }
