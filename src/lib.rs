@@ -5,10 +5,13 @@
 //! # The rooms, from the ground up
 //!
 //! A room uses what stands before it, never what stands behind; `tests/rooms.rs` enforces it.
+//! `ARCHITECTURE.md` has what happens to a request, the invariants, and what is deliberately
+//! absent.
 //!
+//! - [`domain`]: how the simulated engines work, and the glossary. No code: begin here.
 //! - [`units`], [`limits`], [`stats`], [`rng`]: integers with a meaning, every bound, rates with
 //!   intervals, the only randomness.
-//! - `wording`: what a file's reader says, in its user's words.
+//! - `wording`: what a reader of files says when a value is wrong.
 //! - [`behaviour`]: the switches, one enum each.
 //! - [`layout`], [`prompt`]: where a position lives, and what a token's KV is.
 //! - [`memory`]: what each row of a pool holds.
@@ -20,15 +23,15 @@
 //! - [`oracle`]: fed with what happened, it judges; it shares no code with what it judges.
 //! - [`world`]: the simulated servers, each with its own state, and the one loop. Its page has the
 //!   life of a request, and where each rule of it stands.
-//! - [`witness`]: what somebody who looks on keeps of a run.
-//! - [`reference`]: plain models of pool, caches, handoff and planner, which these are checked
+//! - [`witness`]: observers that keep what they see of a run.
+//! - [`mod@reference`]: plain models of pool, caches, handoff and planner, which these are checked
 //!   against.
 //! - [`minimize`], [`claims`]: smaller scenarios with the same finding, and what fuzz targets
 //!   claim.
 //! - [`conform`]: recorded answers of a real engine against pool, cache and planner.
 //! - [`sweep`], [`report`]: grids of runs into a ledger, and the charts drawn from it alone.
 //! - [`picture`]: one planner call or one run as a drawing.
-//! - [`fuzzing`]: campaigns of the real fuzz targets, and what they come to.
+//! - [`fuzzing`]: campaigns of the real fuzz targets, and what they found.
 //! - [`explain`], [`cli`]: what a code or an error line means, and the command line.
 //!
 //! ```
@@ -52,6 +55,7 @@ pub mod claims;
 #[cfg(feature = "cli")]
 pub mod cli;
 pub mod conform;
+pub mod domain;
 pub mod engine;
 pub mod event;
 pub mod explain;

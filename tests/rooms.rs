@@ -13,6 +13,7 @@ use source::{ModulePath, Source};
 
 /// From the ground up.
 const ROOMS: &[&str] = &[
+    "domain",
     "units",
     "limits",
     "stats",
@@ -161,6 +162,28 @@ fn the_oracle_says_in_its_docs_what_it_uses() {
         docs.contains(&format!("All that it uses, itself or through others, are `{names}`:")),
         "{docs}"
     );
+}
+
+/// What stands in back quotes in `text`.
+fn quoted(text: &str) -> impl Iterator<Item = &str> {
+    text.split('`').skip(1).step_by(2)
+}
+
+#[test]
+fn the_architecture_page_has_the_rooms_and_names_files_that_exist() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let page = fs::read_to_string(root.join("ARCHITECTURE.md")).unwrap();
+    let rows = page.lines().filter_map(|line| line.strip_prefix("| `"));
+    let rooms: Vec<&str> = rows.filter_map(|row| row.split('`').next()).collect();
+    assert_eq!(rooms, ROOMS);
+    let mut named = 0;
+    for file in quoted(&page).filter(|name| name.ends_with(".rs") && !name.contains('{')) {
+        named += 1;
+        let is_in = |folder: &&str| root.join(folder).join(file).is_file();
+        let folders = ["", "src", "src/world"];
+        assert!(folders.iter().any(|folder| is_in(&folder)), "no file {file}");
+    }
+    assert!(named > 10, "the page says where the rules stand");
 }
 
 /// A crate of these files, each a room or a file of one.

@@ -3,7 +3,7 @@
 //! An *objection* names a switch whose variant can lead to a defect in this scenario. No objection
 //! is a claim: this scenario can have no defect. Many variants are harmless where nothing makes
 //! them act, so each is judged together with the rest of the configuration. Where the requests
-//! cannot be told in advance, the lint objects. [`RULES`] is the whole judgement.
+//! cannot be told in advance, the lint objects. `RULES` is the whole judgement.
 
 use super::Scenario;
 use crate::behaviour::{
