@@ -131,7 +131,7 @@ pub enum Event<'a> {
     },
     /// A prefix hit: the cache's pages, from the prompt's first on.
     Hit {
-        /// Whose cache.
+        /// The server that has the cache.
         server: Server,
         /// The request that they are for.
         request: RequestId,

@@ -29,7 +29,7 @@ impl ContentId {
 /// `len` consecutive tokens of one content, from its token `offset` on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Run {
-    /// Whose tokens.
+    /// The content that the tokens are from.
     pub content: ContentId,
     /// The first token's place in the content.
     pub offset: Tokens,

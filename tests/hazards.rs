@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use kvseam::behaviour::SWITCHES;
 use kvseam::scenario::expect::unmet;
-use kvseam::scenario::generate::Plant;
+use kvseam::scenario::generate::PlantedVariant;
 use kvseam::scenario::{Expect, Scenario, file};
 use kvseam::world::{Registry, run};
 
@@ -64,21 +64,21 @@ fn a_twin_is_sound_and_reaches_the_marks_of_its_hazard() {
 #[test]
 fn every_unsound_variant_is_the_cause_of_what_a_hazard_shows() {
     let known = Registry::built_in().names();
-    let mut causes: BTreeSet<Plant> = BTreeSet::new();
+    let mut causes: BTreeSet<PlantedVariant> = BTreeSet::new();
     for (name, (scenario, expect)) in hazards() {
         for (switch, variant) in scenario.behaviours().unusual() {
-            let plant = Plant { switch, variant };
-            if plant.is_objected_to(&scenario) {
-                let without = run(&plant.without(&scenario), Path::new(""));
+            let planted = PlantedVariant { switch, variant };
+            if planted.is_objected_to(&scenario) {
+                let without = run(&planted.without(&scenario), Path::new(""));
                 let is_red = without.map_or(true, |run| !unmet(&expect, &run).is_empty());
-                assert!(is_red, "{name} shows the same without {plant}");
-                causes.insert(plant);
+                assert!(is_red, "{name} shows the same without {planted}");
+                causes.insert(planted);
             }
         }
     }
-    let missing: Vec<String> = Plant::all()
-        .filter(|plant| plant.can_be_objected_to(&known) && !causes.contains(plant))
-        .map(|plant| plant.to_string())
+    let missing: Vec<String> = PlantedVariant::all()
+        .filter(|planted| planted.can_be_objected_to(&known) && !causes.contains(planted))
+        .map(|planted| planted.to_string())
         .collect();
     assert!(missing.is_empty(), "no hazard shows {missing:?}");
 }

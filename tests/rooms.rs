@@ -181,7 +181,7 @@ fn the_architecture_page_has_the_rooms_and_names_files_that_exist() {
         named += 1;
         let is_in = |folder: &&str| root.join(folder).join(file).is_file();
         let folders = ["", "src", "src/world"];
-        assert!(folders.iter().any(|folder| is_in(&folder)), "no file {file}");
+        assert!(folders.iter().any(is_in), "no file {file}");
     }
     assert!(named > 10, "the page says where the rules stand");
 }

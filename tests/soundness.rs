@@ -8,7 +8,7 @@ use std::path::Path;
 use kvseam::finding::{Code, Run, Severity};
 use kvseam::rng::Stream;
 use kvseam::scenario::expect::unmet;
-use kvseam::scenario::generate::{Aim, HARMLESS, Plant, generate, generate_planted};
+use kvseam::scenario::generate::{Aim, HARMLESS, PlantedVariant, generate, generate_planted};
 use kvseam::scenario::{Scenario, file};
 use kvseam::world::{Registry, run};
 
@@ -50,23 +50,23 @@ fn any_scenario_runs_to_its_end_and_twice_the_same() {
 fn whatever_the_lint_objects_to_is_seen_to_fail_because_of_exactly_that() {
     let known = Registry::built_in().names();
     let (mut holes, mut never) = (Vec::new(), Vec::new());
-    for plant in Plant::all() {
+    for planted in PlantedVariant::all() {
         let drawn = (0..PLANTED).map(|seed| {
-            generate_planted(&mut Stream::new(seed, "soundness"), &known, Aim::Any, plant)
+            generate_planted(&mut Stream::new(seed, "soundness"), &known, Aim::Any, planted)
         });
-        let mut objected = drawn.filter(|scenario| plant.is_objected_to(scenario)).peekable();
+        let mut objected = drawn.filter(|scenario| planted.is_objected_to(scenario)).peekable();
         if objected.peek().is_none() {
-            never.push((plant.switch, plant.variant));
+            never.push((planted.switch, planted.variant));
             // `kvseam hunt` leaves it out by the same test.
-            assert!(!plant.can_be_objected_to(&known), "{plant}");
+            assert!(!planted.can_be_objected_to(&known), "{planted}");
             continue;
         }
         let mut blamed = objected.filter(|scenario| {
-            let without = ran(&plant.without(scenario));
+            let without = ran(&planted.without(scenario));
             !defects(&ran(scenario)).is_subset(&defects(&without))
         });
         if blamed.next().is_none() {
-            holes.push(plant.to_string());
+            holes.push(planted.to_string());
         }
     }
     assert!(holes.is_empty(), "never seen to fail: {holes:?}");

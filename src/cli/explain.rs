@@ -11,7 +11,7 @@ use super::input::within;
 use super::output::{Align, Format, FormatArgs, columns, print, print_json, save, severity};
 use super::{CliError, Exit, input};
 use crate::explain::causes::{self, Cause, Table};
-use crate::explain::given::Given;
+use crate::explain::known::KnownSizes;
 use crate::explain::line::Line;
 use crate::explain::{Explanation, Reading, explain};
 use crate::finding::{Code, Named};
@@ -161,7 +161,7 @@ const HEADER: &str = "\
 
 /// Explains an error line.
 fn explain_line(line: Line, text: &str, args: &ExplainArgs) -> Result<Exit, CliError> {
-    let given = Given {
+    let known = KnownSizes {
         page_size: args.page_size,
         ranks: args.dcp_size,
         prompt: args.prompt,
@@ -170,13 +170,13 @@ fn explain_line(line: Line, text: &str, args: &ExplainArgs) -> Result<Exit, CliE
             _ => args.prefix,
         },
     };
-    line.check(&given).map_err(CliError::input)?;
+    line.check(&known).map_err(CliError::input)?;
     let answer = LineAnswer {
         line: text,
         code: line.code(),
         meaning: line.code().doc(),
-        reading: line.reading(&given),
-        causes: causes::of_line(line.code(), &line.shape(&given)),
+        reading: line.reading(&known),
+        causes: causes::of_line(line.code(), &line.shape(&known)),
     };
     match args.output.format {
         Format::Table => print(&answer.text())?,

@@ -15,7 +15,7 @@ use crate::fuzzing::hunt::{Hunt, Settings, meant};
 use crate::fuzzing::libfuzzer::Limit;
 use crate::limits;
 use crate::report::number::count;
-use crate::scenario::generate::Plant;
+use crate::scenario::generate::PlantedVariant;
 
 const EXAMPLES: &str = "\
 Examples:
@@ -47,8 +47,8 @@ pub(super) struct HuntArgs {
     #[arg(long, default_value_t = 2, value_parser = jobs)]
     jobs: u64,
     /// Only these behaviours.
-    #[arg(long, value_name = "SWITCH=VARIANT", value_delimiter = ',', value_parser = plant)]
-    only: Vec<Plant>,
+    #[arg(long, value_name = "SWITCH=VARIANT", value_delimiter = ',', value_parser = planted_variant)]
+    only: Vec<PlantedVariant>,
     /// The hazard files that say which target is meant for what.
     #[arg(long, value_name = "FOLDER", default_value = "sims/hazards")]
     hazards: PathBuf,
@@ -70,17 +70,17 @@ fn jobs(text: &str) -> Result<u64, String> {
     within(text, &limits::THREADS)
 }
 
-fn plant(text: &str) -> Result<Plant, String> {
-    Plant::parse(text).map_err(|error| error.to_string())
+fn planted_variant(text: &str) -> Result<PlantedVariant, String> {
+    PlantedVariant::parse(text).map_err(|error| error.to_string())
 }
 
 pub(super) fn run(args: &HuntArgs) -> Result<Exit, CliError> {
     let (mut rows, sound) = meant::rows(&args.hazards).map_err(CliError::input)?;
-    if let Some(plant) = args.only.iter().find(|plant| sound.contains(plant)) {
+    if let Some(planted) = args.only.iter().find(|planted| sound.contains(planted)) {
         let problem = "must be objected to by the lint in some scenario, got one that is sound";
-        return Err(CliError::Input(format!("--only: {plant}: {problem}")));
+        return Err(CliError::Input(format!("--only: {planted}: {problem}")));
     }
-    rows.retain(|row| args.only.is_empty() || args.only.contains(&row.plant));
+    rows.retain(|row| args.only.is_empty() || args.only.contains(&row.planted));
     let stop = stop_on_interrupt()?;
     // Before the build, which takes minutes.
     if let Some(folder) = args.out.parent() {
@@ -116,10 +116,10 @@ pub(super) fn run(args: &HuntArgs) -> Result<Exit, CliError> {
 
 fn report(made: &Measurement, left: usize) {
     let Measurement { key, outcome, executions, millis } = made;
-    let (plant, target, seed) = (&key.plant, &key.target, key.seed);
+    let (planted, target, seed) = (&key.planted, &key.target, key.seed);
     let (executions, left) = (count(*executions), count(left as u64));
     say(format_args!(
-        "{plant}: {target} {outcome}, {executions} executions in {millis} ms (seed {seed}; {left} to go)"
+        "{planted}: {target} {outcome}, {executions} executions in {millis} ms (seed {seed}; {left} to go)"
     ));
 }
 

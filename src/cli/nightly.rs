@@ -81,7 +81,7 @@ impl From<CampaignError> for Unfuzzed {
 }
 
 /// A night under way.
-struct Watchman<'a> {
+struct NightUnderWay<'a> {
     args: &'a NightlyArgs,
     deadline: Instant,
     stop: &'a AtomicBool,
@@ -99,15 +99,15 @@ pub(super) fn run(args: &NightlyArgs) -> Result<Exit, CliError> {
     let stop = stop_on_interrupt()?;
     let number = before.nights + 1;
     let night = Night { number, budget: args.budget, ..Night::default() };
-    let mut watchman = Watchman { args, deadline, stop: &stop, before, night };
-    watchman.replay()?;
-    watchman.sweep(&plan)?;
-    let fuzzed = watchman.fuzz(&targets);
+    let mut under_way = NightUnderWay { args, deadline, stop: &stop, before, night };
+    under_way.replay()?;
+    under_way.sweep(&plan)?;
+    let fuzzed = under_way.fuzz(&targets);
     if let Err(Unfuzzed { reason, .. }) = &fuzzed {
         say(format_args!("fuzzing: {reason}"));
-        watchman.night.remarks.push(format!("Fuzzing: {reason}"));
+        under_way.night.remarks.push(format!("Fuzzing: {reason}"));
     }
-    let Watchman { before, mut night, .. } = watchman;
+    let NightUnderWay { before, mut night, .. } = under_way;
     night.is_interrupted = stop.load(Ordering::Relaxed);
     let path = args.out.join("night.md");
     std::fs::write(&path, page(&night, &before))
@@ -146,7 +146,7 @@ fn targets(asked: &[String]) -> Result<Vec<String>, CliError> {
     }
 }
 
-impl Watchman<'_> {
+impl NightUnderWay<'_> {
     fn is_stopped(&self) -> bool {
         self.stop.load(Ordering::Relaxed)
     }
@@ -226,7 +226,7 @@ impl Watchman<'_> {
         Ok(())
     }
 
-    /// The rates of all cells together. A defect in a cell without an objection is one of ours.
+    /// The rates of all cells together. A defect in a cell without an objection is a bug of this project.
     fn judge_sweep(&mut self, ledger: &Ledger) -> Result<BTreeMap<Code, Rate>, CliError> {
         let summaries = ledger.summaries().map_err(CliError::failure)?;
         let mut rates = BTreeMap::new();

@@ -14,7 +14,7 @@ use std::sync::LazyLock;
 
 use serde::{Deserialize, Serialize};
 
-use super::given::Given;
+use super::known::KnownSizes;
 use super::line::Line;
 use super::shape::Shape;
 use crate::behaviour::{Overrides, SWITCHES, SwitchInfo, VariantInfo};
@@ -198,9 +198,9 @@ fn first_line(calls: &Calls) -> Option<(Code, Shape)> {
 }
 
 /// What its user knows of a refused request.
-pub fn facts(calls: &Calls, refusal: &KeptRefusal) -> Option<Given> {
+pub fn facts(calls: &Calls, refusal: &KeptRefusal) -> Option<KnownSizes> {
     let piece = calls.calls[refusal.call?].piece;
-    Some(Given {
+    Some(KnownSizes {
         page_size: Some(calls.layout().page().get()),
         ranks: Some(calls.layout().ranks()),
         prompt: Some(refusal.prompt.0),

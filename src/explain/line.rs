@@ -3,7 +3,7 @@
 
 use thiserror::Error;
 
-use super::given::{Given, own_last};
+use super::known::{KnownSizes, own_last};
 use crate::engine::sglang::texts;
 use crate::engine::texts::ErrorText;
 use crate::finding::Code;
@@ -200,20 +200,20 @@ impl Line {
     }
 
     /// Refuses facts that cannot be true of this line.
-    pub fn check(self, given: &Given) -> Result<(), LineError> {
+    pub fn check(self, known: &KnownSizes) -> Result<(), LineError> {
         let contradiction = |field, wanted: String, got: i64| {
             Err(LineError::Contradiction { field, wanted, got: got.to_string() })
         };
-        if let Some((most, why)) = self.prefix_max(given)
-            && given.prefix() > most
+        if let Some((most, why)) = self.prefix_max(known)
+            && known.prefix() > most
         {
-            return contradiction("prefix", format!("at most {most}, since {why}"), given.prefix());
+            return contradiction("prefix", format!("at most {most}, since {why}"), known.prefix());
         }
-        if let Some(virtual_page) = given.virtual_page()
+        if let Some(virtual_page) = known.virtual_page()
             && matches!(self, Line::Source { .. } | Line::Shortage { .. } | Line::Index { .. })
-            && given.prefix() % virtual_page != 0
+            && known.prefix() % virtual_page != 0
         {
-            let prefix = given.prefix();
+            let prefix = known.prefix();
             let why = format!(
                 "S = {prefix} is no multiple of V = {virtual_page}, for which a call is refused first"
             );
@@ -221,33 +221,33 @@ impl Line {
         }
         match self {
             Line::Misaligned { virtual_page, prefix } => {
-                if let Some(got) = given.virtual_page().filter(|&got| got != virtual_page) {
+                if let Some(got) = known.virtual_page().filter(|&got| got != virtual_page) {
                     return contradiction("page_size * dcp_size", virtual_page.to_string(), got);
                 }
-                let parts = [("page_size", given.page_size), ("dcp_size", given.ranks)];
+                let parts = [("page_size", known.page_size), ("dcp_size", known.ranks)];
                 for (field, part) in parts {
                     if let Some(part) = part.map(i64::from).filter(|part| virtual_page % part != 0)
                     {
                         return contradiction(field, format!("a divisor of {virtual_page}"), part);
                     }
                 }
-                match given.prefix.map(i64::from).filter(|&got| got != prefix) {
+                match known.prefix.map(i64::from).filter(|&got| got != prefix) {
                     Some(got) => contradiction("prefix", prefix.to_string(), got),
                     None => Ok(()),
                 }
             }
-            Line::Source { capacity, .. } => match given.page_size.map(i64::from) {
+            Line::Source { capacity, .. } => match known.page_size.map(i64::from) {
                 Some(page) if capacity % page != 0 => {
                     contradiction("page_size", format!("a divisor of {capacity}"), page)
                 }
                 Some(_) | None => Ok(()),
             },
             Line::Shortage { required, offset, rank, .. } => {
-                let Some(ranks) = given.ranks.map(i64::from) else { return Ok(()) };
+                let Some(ranks) = known.ranks.map(i64::from) else { return Ok(()) };
                 if rank >= ranks {
                     return contradiction("dcp_size", format!("above dcp_rank {rank}"), ranks);
                 }
-                let Some(page) = given.page_size.map(i64::from) else { return Ok(()) };
+                let Some(page) = known.page_size.map(i64::from) else { return Ok(()) };
                 let (sent, last) = (offset * page, own_last(required, rank, page, ranks));
                 if sent > last {
                     let why = format!(
@@ -264,15 +264,15 @@ impl Line {
     }
 
     /// The longest prefix with which the line can come about, where the prompt is known, and why.
-    fn prefix_max(self, given: &Given) -> Option<(i64, String)> {
-        let prompt = i64::from(given.prompt?);
+    fn prefix_max(self, known: &KnownSizes) -> Option<(i64, String)> {
+        let prompt = i64::from(known.prompt?);
         let nothing = format!("a prompt of {prompt} tokens leaves nothing to send from there on");
         match self {
             // A hit that is padded up, if at most to the next physical page: V divides the others. P is
             // at most half of V, or no prefix would be refused for it.
             Line::Misaligned { virtual_page, .. } => {
-                let of_ranks = given.ranks.map(|ranks| virtual_page / i64::from(ranks));
-                let page = given.page_size.map(i64::from).or(of_ranks).unwrap_or(virtual_page / 2);
+                let of_ranks = known.ranks.map(|ranks| virtual_page / i64::from(ranks));
+                let page = known.page_size.map(i64::from).or(of_ranks).unwrap_or(virtual_page / 2);
                 let why = format!("a prompt of {prompt} tokens is padded by less than a page");
                 Some((prompt + page - 1, why))
             }
@@ -388,39 +388,39 @@ mod tests {
     /// With nothing left to send, no page is short; only a padded prefix lies past the prompt.
     #[test]
     fn a_prefix_past_the_prompt_is_refused_where_no_line_can_follow() {
-        let given = |prompt, prefix| Given {
+        let known = |prompt, prefix| KnownSizes {
             prompt: Some(prompt),
             prefix: Some(prefix),
-            ..Given::default()
+            ..KnownSizes::default()
         };
         let shortage = Line::read(SHORTAGE).unwrap();
         let index = Line::Index { index: 4, size: 3 };
         let source = Line::Source { tokens: 9, capacity: 8 };
         for line in [shortage, index, source] {
-            assert_eq!(line.check(&given(100, 100)), Ok(()));
-            let error = line.check(&given(100, 200)).unwrap_err().to_string();
+            assert_eq!(line.check(&known(100, 100)), Ok(()));
+            let error = line.check(&known(100, 200)).unwrap_err().to_string();
             assert!(error.starts_with("prefix: must be at most 100, since"), "{error}");
             assert!(error.ends_with(", got 200"), "{error}");
         }
-        assert_eq!(Line::Source { tokens: -4, capacity: 0 }.check(&given(100, 104)), Ok(()));
+        assert_eq!(Line::Source { tokens: -4, capacity: 0 }.check(&known(100, 104)), Ok(()));
         // H06, P = 4: a hit of 9 tokens padded to 12, which no V of 8 divides.
         let padded = Line::Misaligned { virtual_page: 8, prefix: 12 };
-        assert_eq!(padded.check(&given(9, 12)), Ok(()));
-        let error = padded.check(&given(4, 12)).unwrap_err().to_string();
+        assert_eq!(padded.check(&known(9, 12)), Ok(()));
+        let error = padded.check(&known(4, 12)).unwrap_err().to_string();
         assert!(error.starts_with("prefix: must be at most 7, since"), "{error}");
     }
 
     #[test]
     fn a_prefix_that_is_refused_first_gives_no_other_line() {
-        let given = |prefix| Given {
+        let known = |prefix| KnownSizes {
             page_size: Some(4),
             ranks: Some(4),
             prefix: Some(prefix),
-            ..Given::default()
+            ..KnownSizes::default()
         };
         let line = Line::read(SHORTAGE).unwrap();
-        assert_eq!(line.check(&given(16)), Ok(()));
-        let error = line.check(&given(5)).unwrap_err().to_string();
+        assert_eq!(line.check(&known(16)), Ok(()));
+        let error = line.check(&known(5)).unwrap_err().to_string();
         let why = "S = 5 is no multiple of V = 16, for which a call is refused first";
         assert_eq!(error, format!("no call gives this line: {why}"));
     }
@@ -428,9 +428,9 @@ mod tests {
     /// P = 4, N = 2, V = 8: rank 1 has tokens 1, 3, 5 and 7 of page 0.
     #[test]
     fn a_piece_that_begins_behind_the_page_in_question_is_refused() {
-        let given = Given { page_size: Some(4), ranks: Some(2), ..Given::default() };
+        let known = KnownSizes { page_size: Some(4), ranks: Some(2), ..KnownSizes::default() };
         let check =
-            |offset| Line::Shortage { required: 1, provided: 0, offset, rank: 1 }.check(&given);
+            |offset| Line::Shortage { required: 1, provided: 0, offset, rank: 1 }.check(&known);
         assert_eq!(check(1), Ok(()));
         let error = check(2).unwrap_err().to_string();
         let why = "off * P = 8 tokens went before, and the last token of rank 1 in page 0 is the one \
@@ -440,19 +440,20 @@ mod tests {
 
     #[test]
     fn facts_that_contradict_the_line_are_refused() {
-        let given = |page_size, ranks| Given {
+        let known = |page_size, ranks| KnownSizes {
             page_size: Some(page_size),
             ranks: Some(ranks),
-            ..Given::default()
+            ..KnownSizes::default()
         };
         let line = Line::read(SHORTAGE).unwrap();
-        assert_eq!(line.check(&given(4, 4)), Ok(()));
-        let error = line.check(&given(4, 3)).unwrap_err().to_string();
+        assert_eq!(line.check(&known(4, 4)), Ok(()));
+        let error = line.check(&known(4, 3)).unwrap_err().to_string();
         assert_eq!(error, "dcp_size: must be above dcp_rank 3, got 3");
         let line = Line::Misaligned { virtual_page: 256, prefix: 320 };
-        let error = line.check(&given(64, 8)).unwrap_err().to_string();
+        let error = line.check(&known(64, 8)).unwrap_err().to_string();
         assert_eq!(error, "page_size * dcp_size: must be 256, got 512");
-        let error = line.check(&Given { ranks: Some(3), ..Given::default() }).unwrap_err();
+        let error =
+            line.check(&KnownSizes { ranks: Some(3), ..KnownSizes::default() }).unwrap_err();
         assert_eq!(error.to_string(), "dcp_size: must be a divisor of 256, got 3");
     }
 }

@@ -7,7 +7,7 @@
 use crate::finding::Code;
 
 pub mod causes;
-pub mod given;
+pub mod known;
 pub mod line;
 mod pages;
 mod reading;

@@ -5,7 +5,7 @@
 
 use serde::Serialize;
 
-use super::given::{Given, ceil, ends, own};
+use super::known::{KnownSizes, ceil, ends, own};
 use super::line::Line;
 
 /// A line in words.
@@ -21,20 +21,20 @@ pub struct Reading {
 
 impl Line {
     /// What its numbers mean, as far as the facts go.
-    pub fn reading(self, given: &Given) -> Reading {
+    pub fn reading(self, known: &KnownSizes) -> Reading {
         match self {
-            Line::Misaligned { virtual_page, prefix } => misaligned(virtual_page, prefix, given),
-            Line::Source { tokens, capacity } => source(tokens, capacity, given),
+            Line::Misaligned { virtual_page, prefix } => misaligned(virtual_page, prefix, known),
+            Line::Source { tokens, capacity } => source(tokens, capacity, known),
             Line::Shortage { required, provided, offset, rank } => {
-                shortage(required, provided, (offset, rank), given)
+                shortage(required, provided, (offset, rank), known)
             }
-            Line::Index { index, size } => out_of_bounds(index, size, given),
+            Line::Index { index, size } => out_of_bounds(index, size, known),
             Line::Peers(_) => Reading::default(),
         }
     }
 }
 
-fn misaligned(virtual_page: i64, prefix: i64, given: &Given) -> Reading {
+fn misaligned(virtual_page: i64, prefix: i64, known: &KnownSizes) -> Reading {
     let over = prefix % virtual_page;
     let cut = prefix - over;
     let mut reading = Reading {
@@ -46,8 +46,8 @@ fn misaligned(virtual_page: i64, prefix: i64, given: &Given) -> Reading {
         )],
         pages: Vec::new(),
     };
-    let page = given.page_size.map(i64::from);
-    if let Some(page) = page.or(given.ranks.map(|ranks| virtual_page / i64::from(ranks)))
+    let page = known.page_size.map(i64::from);
+    if let Some(page) = page.or(known.ranks.map(|ranks| virtual_page / i64::from(ranks)))
         && page > 0
     {
         reading.holds.push(match prefix % page {
@@ -57,7 +57,7 @@ fn misaligned(virtual_page: i64, prefix: i64, given: &Given) -> Reading {
             }
         });
     }
-    reading.pages.push(match given.prompt.map(i64::from).filter(|&prompt| prompt >= cut) {
+    reading.pages.push(match known.prompt.map(i64::from).filter(|&prompt| prompt >= cut) {
         Some(prompt) => format!(
             "From S = {cut} on, ceil(({prompt} - {cut}) / {virtual_page}) = {} destination pages.",
             ceil(prompt - cut, virtual_page)
@@ -67,7 +67,7 @@ fn misaligned(virtual_page: i64, prefix: i64, given: &Given) -> Reading {
     reading
 }
 
-fn source(tokens: i64, capacity: i64, given: &Given) -> Reading {
+fn source(tokens: i64, capacity: i64, known: &KnownSizes) -> Reading {
     let mut reading = Reading::default();
     reading.holds.push(format!("0 <= n <= source pages * P; here n = {tokens} of {capacity}."));
     if tokens < 0 {
@@ -75,7 +75,7 @@ fn source(tokens: i64, capacity: i64, given: &Given) -> Reading {
         reading.tokens.push(format!(
             "S lies {past} tokens past the end of what is sent: n = end - S - off * P is negative."
         ));
-        if let Some(prompt) = given.prompt {
+        if let Some(prompt) = known.prompt {
             reading.tokens.push(format!(
                 "With off = 0 and L = {prompt} that is S = {}, and a prefix cannot be longer than its \
                  prompt.",
@@ -94,7 +94,7 @@ fn source(tokens: i64, capacity: i64, given: &Given) -> Reading {
             capacity - 1
         ),
     });
-    reading.pages.push(match given.page_size.map(i64::from) {
+    reading.pages.push(match known.page_size.map(i64::from) {
         Some(page) => format!(
             "{} source pages were given; ceil({tokens} / {page}) = {} hold {tokens} tokens.",
             capacity / page,
@@ -105,7 +105,12 @@ fn source(tokens: i64, capacity: i64, given: &Given) -> Reading {
     reading
 }
 
-fn shortage(required: i64, provided: i64, (offset, rank): (i64, i64), given: &Given) -> Reading {
+fn shortage(
+    required: i64,
+    provided: i64,
+    (offset, rank): (i64, i64),
+    known: &KnownSizes,
+) -> Reading {
     let mut reading = Reading::default();
     let list = match provided {
         0 => "the list is empty".to_owned(),
@@ -119,25 +124,25 @@ fn shortage(required: i64, provided: i64, (offset, rank): (i64, i64), given: &Gi
     reading
         .holds
         .push("off counts the source pages sent since S, so that off * P + n <= L - S.".to_owned());
-    let Some((page, ranks)) = given.sizes() else {
+    let Some((page, ranks)) = known.sizes() else {
         reading.tokens.push(format!(
             "The rank's last token q, counted from S, has q div V = {}: off * P + n is from {} * V + {} \
              to {required} * V + {rank} (give {} for numbers).",
             required - 1,
             required - 1,
             rank + 1,
-            given.missing()
+            known.missing()
         ));
         reading
             .pages
-            .push(format!("At least {required}; give {} for the request's own.", given.missing()));
+            .push(format!("At least {required}; give {} for the request's own.", known.missing()));
         return reading;
     };
     let virtual_page = page * ranks;
     let sent = offset * page;
     let (least, most) = ends(required, sent, rank, page, ranks);
     // No piece of a request within its prompt ends behind that.
-    let most = given.rest().filter(|&rest| rest >= least).map_or(most, |rest| rest.min(most));
+    let most = known.rest().filter(|&rest| rest >= least).map_or(most, |rest| rest.min(most));
     reading.tokens.push(format!(
         "off * P = {sent} tokens went before. The piece ends {} tokens after S: n is {}.",
         span(least, most),
@@ -146,8 +151,8 @@ fn shortage(required: i64, provided: i64, (offset, rank): (i64, i64), given: &Gi
     let first = own((provided * virtual_page).max(sent), rank, ranks);
     reading.tokens.push(format!(
         "The rank's first token without a page is the one {first} after S, position {} ({}).",
-        given.prefix() + first,
-        given.prefix_said()
+        known.prefix() + first,
+        known.prefix_said()
     ));
     let all = match most > required * virtual_page {
         true => format!("{required} or {}", required + 1),
@@ -156,7 +161,7 @@ fn shortage(required: i64, provided: i64, (offset, rank): (i64, i64), given: &Gi
     reading.pages.push(format!(
         "For this piece on all ranks: ceil((off * P + n) / V) = {all} of V = {virtual_page}."
     ));
-    whole_request(&mut reading, least, provided, given);
+    whole_request(&mut reading, least, provided, known);
     reading
 }
 
@@ -165,9 +170,9 @@ fn span(from: i64, to: i64) -> String {
 }
 
 /// The pages of the whole request against the list; the piece ends at least `least` tokens after S.
-fn whole_request(reading: &mut Reading, least: i64, provided: i64, given: &Given) {
-    let (Some(pages), Some(rest)) = (given.pages(), given.rest()) else {
-        let missing = given.missing();
+fn whole_request(reading: &mut Reading, least: i64, provided: i64, known: &KnownSizes) {
+    let (Some(pages), Some(rest)) = (known.pages(), known.rest()) else {
+        let missing = known.missing();
         reading.pages.push(format!("Give {missing} for the request's own number."));
         return;
     };
@@ -178,8 +183,8 @@ fn whole_request(reading: &mut Reading, least: i64, provided: i64, given: &Given
     };
     reading.pages.push(format!(
         "For the whole request: ceil((L - S) / V) = ceil({rest} / {}) = {pages} ({}); {verdict}.",
-        given.virtual_page().unwrap_or(1),
-        given.prefix_said()
+        known.virtual_page().unwrap_or(1),
+        known.prefix_said()
     ));
     reading.pages.push(match least <= rest {
         true => "The piece need not end behind the request: the list is what is short.".to_owned(),
@@ -189,13 +194,13 @@ fn whole_request(reading: &mut Reading, least: i64, provided: i64, given: &Given
     });
 }
 
-fn out_of_bounds(index: i64, size: i64, given: &Given) -> Reading {
+fn out_of_bounds(index: i64, size: i64, known: &KnownSizes) -> Reading {
     let mut reading = Reading::default();
     reading.holds.push(format!(
         "Every index is below its list's length; {index} is not below {size}. The text does not say \
          whether the list holds source or destination pages: compare {size} with the lengths of both."
     ));
-    let (page, virtual_page) = (given.page_size.map(i64::from), given.virtual_page());
+    let (page, virtual_page) = (known.page_size.map(i64::from), known.virtual_page());
     let from = |name: &str, unit: Option<i64>| match unit {
         Some(unit) => format!("{}", index * unit),
         None => format!("{index} * {name}"),
@@ -215,7 +220,7 @@ fn out_of_bounds(index: i64, size: i64, given: &Given) -> Reading {
     );
     reading.pages.push(format!("At least {} in that list.", index + 1));
     let least = index * virtual_page.unwrap_or(1) + 1;
-    whole_request(&mut reading, least, size, given);
+    whole_request(&mut reading, least, size, known);
     reading
 }
 
@@ -264,7 +269,8 @@ mod tests {
             (2, 3, 0, 1, 1, 0),
             (2, 3, 2, 2, 1, 0),
         ] {
-            let given = Given { page_size: Some(page), ranks: Some(ranks), ..Given::default() };
+            let known =
+                KnownSizes { page_size: Some(page), ranks: Some(ranks), ..KnownSizes::default() };
             let line = Line::Shortage {
                 required: required as i64,
                 provided: i64::from(provided),
@@ -278,7 +284,7 @@ mod tests {
                 true => format!("n is {from}."),
                 false => format!("n is {from} to {to}."),
             };
-            let reading = line.reading(&given);
+            let reading = line.reading(&known);
             assert!(reading.tokens[0].ends_with(&span), "{span} in {:?}", reading.tokens);
         }
     }
@@ -286,9 +292,10 @@ mod tests {
     #[test]
     fn the_right_number_of_pages_is_the_ceiling() {
         // P = 4, N = 2, 9 tokens: two virtual pages.
-        let given = Given { page_size: Some(4), ranks: Some(2), prompt: Some(9), prefix: None };
+        let known =
+            KnownSizes { page_size: Some(4), ranks: Some(2), prompt: Some(9), prefix: None };
         let line = Line::Shortage { required: 2, provided: 1, offset: 0, rank: 0 };
-        let pages = line.reading(&given).pages.join(" ");
+        let pages = line.reading(&known).pages.join(" ");
         assert!(
             pages.contains("ceil(9 / 8) = 2 (S = 0, as no --prefix is given); 1 too few"),
             "{pages}"
@@ -296,28 +303,29 @@ mod tests {
         assert!(pages.contains("the list is what is short"), "{pages}");
         // Rank 3 of 4 has no token of 65 to 67 in the fifth page of 16; of 72 it has one, and n ends there.
         let line = Line::Shortage { required: 5, provided: 4, offset: 2, rank: 3 };
-        let given = |prompt| Given {
+        let known = |prompt| KnownSizes {
             page_size: Some(4),
             ranks: Some(4),
             prompt: Some(prompt),
             prefix: Some(0),
         };
-        let pages = line.reading(&given(67)).pages.join(" ");
+        let pages = line.reading(&known(67)).pages.join(" ");
         assert!(pages.contains("off or n is wrong"), "{pages}");
-        let Reading { tokens, pages, .. } = line.reading(&given(72));
+        let Reading { tokens, pages, .. } = line.reading(&known(72));
         assert!(tokens[0].ends_with("n is 60 to 64."), "{tokens:?}");
         assert!(pages[0].contains("= 5 of V = 16"), "{pages:?}");
         // Counted from position 0, the piece asks for a page that no token of the request needs.
         let beyond = Line::Shortage { required: 3, provided: 2, offset: 4, rank: 0 };
-        let given = Given { page_size: Some(4), ranks: Some(2), prompt: Some(9), prefix: None };
-        let pages = beyond.reading(&given).pages.join(" ");
+        let known =
+            KnownSizes { page_size: Some(4), ranks: Some(2), prompt: Some(9), prefix: None };
+        let pages = beyond.reading(&known).pages.join(" ");
         assert!(pages.contains("off or n is wrong"), "{pages}");
     }
 
     #[test]
     fn a_prefix_is_cut_down_and_never_up() {
-        let given = Given { ranks: Some(4), prompt: Some(1_000), ..Given::default() };
-        let reading = Line::Misaligned { virtual_page: 256, prefix: 320 }.reading(&given);
+        let known = KnownSizes { ranks: Some(4), prompt: Some(1_000), ..KnownSizes::default() };
+        let reading = Line::Misaligned { virtual_page: 256, prefix: 320 }.reading(&known);
         assert!(reading.holds[1].contains("multiple of P = 64"), "{:?}", reading.holds);
         // 744 tokens from 256 on: three pages of 256.
         assert!(reading.pages[0].ends_with("= 3 destination pages."), "{:?}", reading.pages);

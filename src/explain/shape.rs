@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use super::given::{Given, ends};
+use super::known::{KnownSizes, ends};
 use super::line::Line;
 
 /// What is to be seen in a line's numbers: features with their values.
@@ -19,10 +19,10 @@ impl Shape {
 
     /// A list of `provided` pages of which `required` were needed, by a piece that ends `least` tokens
     /// after S or later.
-    fn list(&mut self, given: &Given, required: i64, provided: i64, least: Option<i64>) {
+    fn list(&mut self, known: &KnownSizes, required: i64, provided: i64, least: Option<i64>) {
         self.set("provided", if provided == 0 { "none" } else { "some" });
         self.set("gap", if required == provided + 1 { "one" } else { "more" });
-        let (Some(pages), Some(rest), Some(least)) = (given.pages(), given.rest(), least) else {
+        let (Some(pages), Some(rest), Some(least)) = (known.pages(), known.rest(), least) else {
             return;
         };
         let list = match provided - pages {
@@ -33,7 +33,7 @@ impl Shape {
         };
         self.set("list", list);
         self.set("need", if least <= rest { "within" } else { "beyond" });
-        let is_full = given.virtual_page().is_some_and(|page| rest % page == 0);
+        let is_full = known.virtual_page().is_some_and(|page| rest % page == 0);
         self.set("tail", if is_full { "full" } else { "partial" });
     }
 
@@ -45,12 +45,12 @@ impl Shape {
 
 impl Line {
     /// What is to be seen in the numbers, as far as the facts go.
-    pub fn shape(self, given: &Given) -> Shape {
+    pub fn shape(self, known: &KnownSizes) -> Shape {
         let mut shape = Shape::default();
         match self {
             Line::Misaligned { virtual_page, prefix } => {
-                let page = given.page_size.map(i64::from);
-                let page = page.or(given.ranks.map(|ranks| virtual_page / i64::from(ranks)));
+                let page = known.page_size.map(i64::from);
+                let page = page.or(known.ranks.map(|ranks| virtual_page / i64::from(ranks)));
                 if let Some(page) = page.filter(|&page| page > 0) {
                     shape.set(
                         "prefix",
@@ -69,12 +69,12 @@ impl Line {
             Line::Shortage { required, provided, offset, rank } => {
                 shape.set("piece", if offset == 0 { "first" } else { "later" });
                 let ends = |(page, ranks)| ends(required, offset * page, rank, page, ranks);
-                let least = given.sizes().map(|sizes| ends(sizes).0);
-                shape.list(given, required, provided, least);
+                let least = known.sizes().map(|sizes| ends(sizes).0);
+                shape.list(known, required, provided, least);
             }
             Line::Index { index, size } => {
-                let least = given.virtual_page().map(|virtual_page| index * virtual_page + 1);
-                shape.list(given, index + 1, size, least);
+                let least = known.virtual_page().map(|virtual_page| index * virtual_page + 1);
+                shape.list(known, index + 1, size, least);
             }
             Line::Peers(_) => {}
         }
@@ -91,9 +91,13 @@ mod tests {
     fn a_piece_that_would_end_behind_the_prompt_needs_more_than_there_is() {
         let line = Line::Shortage { required: 5, provided: 4, offset: 2, rank: 3 };
         let need = |prompt| {
-            let given =
-                Given { page_size: Some(4), ranks: Some(4), prompt: Some(prompt), prefix: None };
-            line.shape(&given).0["need"].clone()
+            let known = KnownSizes {
+                page_size: Some(4),
+                ranks: Some(4),
+                prompt: Some(prompt),
+                prefix: None,
+            };
+            line.shape(&known).0["need"].clone()
         };
         assert_eq!([64, 67, 68, 72].map(need), ["beyond", "beyond", "within", "within"]);
     }
@@ -102,8 +106,9 @@ mod tests {
     fn more_facts_make_a_shape_that_the_smaller_one_fits() {
         // P = 4, N = 4: 72 tokens need 5 pages of 16, the last of them partly.
         let line = Line::Shortage { required: 5, provided: 4, offset: 2, rank: 3 };
-        let given = Given { page_size: Some(4), ranks: Some(4), prompt: Some(72), prefix: None };
-        let (bare, whole) = (line.shape(&Given::default()), line.shape(&given));
+        let known =
+            KnownSizes { page_size: Some(4), ranks: Some(4), prompt: Some(72), prefix: None };
+        let (bare, whole) = (line.shape(&KnownSizes::default()), line.shape(&known));
         assert!(bare.fits(&whole) && !whole.fits(&bare));
         let value = |feature: &str| whole.0[feature].as_str();
         assert_eq!(

@@ -10,8 +10,8 @@ use std::time::{Duration, Instant};
 use serde::{Deserialize, Serialize};
 
 use super::CampaignError;
-use crate::claims::scenarios::PLANT;
-use crate::scenario::generate::Plant;
+use crate::claims::scenarios::PLANT_VARIABLE;
+use crate::scenario::generate::PlantedVariant;
 
 /// Between two looks at whether a process has ended: what a measured time can be too long.
 const LOOK: Duration = Duration::from_millis(10);
@@ -96,7 +96,7 @@ pub struct Job {
     /// Its arguments: flags of libFuzzer, then folders.
     pub arguments: Vec<OsString>,
     /// The variant to plant, if any.
-    pub plant: Option<Plant>,
+    pub planted: Option<PlantedVariant>,
     /// The file for what it says.
     pub log: PathBuf,
     /// After how long it is stopped from outside, if it has not ended.
@@ -160,9 +160,9 @@ impl Job {
         let log = File::create(&self.log).map_err(CampaignError::at(&self.log))?;
         let mut command = Command::new(&self.program);
         // A backtrace of every crash would take longer than many a hunt.
-        command.args(&self.arguments).env_remove("RUST_BACKTRACE").env_remove(PLANT);
-        if let Some(plant) = self.plant {
-            command.env(PLANT, plant.to_string());
+        command.args(&self.arguments).env_remove("RUST_BACKTRACE").env_remove(PLANT_VARIABLE);
+        if let Some(planted) = self.planted {
+            command.env(PLANT_VARIABLE, planted.to_string());
         }
         command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(log);
         command.spawn().map_err(CampaignError::at(&self.program))

@@ -11,7 +11,7 @@ use siphasher::sip::SipHasher13;
 use super::{MinimizeError, Minimized, minimize};
 use crate::finding::{Code, Finding, Named, Run, Severity};
 use crate::scenario::Scenario;
-use crate::scenario::generate::{Aim, Endless, Plant, generate, generate_planted};
+use crate::scenario::generate::{Aim, Endless, PlantedVariant, generate, generate_planted};
 use crate::scenario::validate::KnownPolicies;
 use crate::world::{self, Registry};
 
@@ -84,18 +84,18 @@ impl Target {
         &KNOWN
     }
 
-    /// The scenario that the target runs for these bytes; with a `plant`, one that has its variant
+    /// The scenario that the target runs for these bytes; with a `planted` variant, one that has it
     /// and as little else as can be that is unsound.
-    pub fn scenario(self, bytes: &[u8], plant: Option<Plant>) -> Scenario {
+    pub fn scenario(self, bytes: &[u8], planted: Option<PlantedVariant>) -> Scenario {
         let mut bytes = Endless::new(bytes);
-        match plant {
-            Some(plant) => generate_planted(&mut bytes, self.known(), self.aim(), plant),
+        match planted {
+            Some(planted) => generate_planted(&mut bytes, self.known(), self.aim(), planted),
             None => generate(&mut bytes, self.known(), self.aim()),
         }
     }
 
     /// What the target looks for and the run shows, the earliest of it.
-    pub fn first_prey(self, run: &Run) -> Option<&Finding> {
+    pub fn first_hunted(self, run: &Run) -> Option<&Finding> {
         run.findings.earliest(|code| self.hunts(code))
     }
 }
@@ -159,7 +159,7 @@ pub fn import(
     let scenario = target.scenario(artifact, None);
     let traces = Path::new("");
     let run = world::run(&scenario, traces)?;
-    let code = target.first_prey(&run).ok_or(MinimizeError::NoDefect)?.code;
+    let code = target.first_hunted(&run).ok_or(MinimizeError::NoDefect)?.code;
     let minimized = minimize(&scenario, traces, &BTreeSet::from([code]), runs_max)?;
     let text = minimized.scenario.to_toml();
     let name = format!("{}-{:08x}.toml", code.name(), digest(&minimized.scenario));

@@ -1,7 +1,7 @@
-//! The *grid*: source pages, ranks and destination pages, a cell a token.
+//! The *grid*: source pages, ranks and destination pages, a slot a token.
 //!
-//! Source cells are the tokens of a piece where they lie on prefill; each rank has a lane with its
-//! destination pages. A cell has its rank's colour and its position's number. What is drawn follows
+//! Source slots are the tokens of a piece where they lie on prefill; each rank has a lane with its
+//! destination pages. A slot has its rank's colour and its position's number. What is drawn follows
 //! the definition of the rows, so that a refused piece shows where its tokens would have gone.
 
 use plotters::backend::DrawingBackend;
@@ -14,9 +14,9 @@ use crate::report::chart::{
     PURPLE, Pen, QUIET, SKY, VERMILION, label_color,
 };
 
-/// What is to be said of a cell beyond its rank.
+/// What is shown of a slot beyond its rank.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Mark {
+pub enum SlotState {
     /// It is as it should be.
     Plain,
     /// No token of what is shown lies there.
@@ -33,13 +33,13 @@ pub enum Mark {
     Foreign,
 }
 
-/// One row of a page.
+/// One row of a page, which has room for one token.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Cell {
-    /// Whose token it is, or would be.
+pub struct Slot {
+    /// The rank that stores the token, or would.
     pub rank: u32,
-    /// See [`Mark`].
-    pub mark: Mark,
+    /// See [`SlotState`].
+    pub state: SlotState,
     /// Its position, or what it holds instead.
     pub label: String,
 }
@@ -52,7 +52,7 @@ pub struct Block {
     /// Whether it is a page that the list lacks.
     pub is_lacking: bool,
     /// Its rows.
-    pub cells: Vec<Cell>,
+    pub slots: Vec<Slot>,
 }
 
 /// The destination pages on one rank.
@@ -77,9 +77,9 @@ pub struct Grid {
 }
 
 impl Grid {
-    fn cell_width(&self) -> i32 {
+    fn slot_width(&self) -> i32 {
         let labels =
-            self.blocks().flat_map(|block| &block.cells).map(|cell| QUIET.width(&cell.label));
+            self.blocks().flat_map(|block| &block.slots).map(|slot| QUIET.width(&slot.label));
         labels.max().unwrap_or(0).max(14) + 8
     }
 
@@ -87,25 +87,25 @@ impl Grid {
         self.source.iter().chain(self.lanes.iter().flat_map(|lane| &lane.blocks))
     }
 
-    fn marks(&self) -> Vec<Mark> {
-        let mut marks: Vec<Mark> =
-            self.blocks().flat_map(|block| &block.cells).map(|cell| cell.mark).collect();
-        marks.sort_unstable();
-        marks.dedup();
-        marks
+    fn states(&self) -> Vec<SlotState> {
+        let mut states: Vec<SlotState> =
+            self.blocks().flat_map(|block| &block.slots).map(|slot| slot.state).collect();
+        states.sort_unstable();
+        states.dedup();
+        states
     }
 
-    fn legend(&self) -> Vec<(Mark, &'static str)> {
-        let words = |mark: Mark| match mark {
-            Mark::Plain => "a token, coloured by its rank, with its position",
-            Mark::Unused => "a row that no token shown here goes to",
-            Mark::Cached => "in the decode cache before",
-            Mark::Refused => "struck out: its rank refused, nothing was sent",
-            Mark::Missing => "hatched: never written for this request",
-            Mark::Shifted => "framed: holds the other position that it names",
-            Mark::Foreign => "framed, r…: holds a token of that request",
+    fn legend(&self) -> Vec<(SlotState, &'static str)> {
+        let words = |state: SlotState| match state {
+            SlotState::Plain => "a token, coloured by its rank, with its position",
+            SlotState::Unused => "a row that no token shown here goes to",
+            SlotState::Cached => "in the decode cache before",
+            SlotState::Refused => "struck out: its rank refused, nothing was sent",
+            SlotState::Missing => "hatched: never written for this request",
+            SlotState::Shifted => "framed: holds the other position that it names",
+            SlotState::Foreign => "framed, r…: holds a token of that request",
         };
-        self.marks().into_iter().map(|mark| (mark, words(mark))).collect()
+        self.states().into_iter().map(|state| (state, words(state))).collect()
     }
 
     fn lacks_page(&self) -> bool {
@@ -114,7 +114,7 @@ impl Grid {
 
     fn layout(&self) -> Flow {
         let room = WIDTH - 2 * MARGIN;
-        Flow { cell: self.cell_width(), room }
+        Flow { slot: self.slot_width(), room }
     }
 
     /// Pixels from its top to its end.
@@ -156,9 +156,9 @@ impl Grid {
 
     fn draw_legend<DB: DrawingBackend>(&self, pen: &Pen<DB>, top: i32) -> Result<(), ChartError> {
         let mut y = top;
-        for (mark, words) in self.legend() {
+        for (state, words) in self.legend() {
             let area = Area { x: MARGIN, y: y + 2, width: 28, height: LINE - 4 };
-            draw_cell(pen, area, &Cell { rank: 0, mark, label: String::new() })?;
+            draw_slot(pen, area, &Slot { rank: 0, state, label: String::new() })?;
             pen.text(words, (MARGIN + 38, y + LINE / 2), HPos::Left, QUIET)?;
             y += LINE;
         }
@@ -188,7 +188,7 @@ const BLOCK_GAP: i32 = 12;
 /// Cells in a line of a page.
 const CELLS_A_LINE: usize = 16;
 
-/// Okabe and Ito's yellow, which shows as a whole cell, and a grey.
+/// Okabe and Ito's yellow, which shows as a whole slot, and a grey.
 const YELLOW: RGBColor = RGBColor(0xf0, 0xe4, 0x42);
 const GREY: RGBColor = RGBColor(0x99, 0x99, 0x99);
 
@@ -201,8 +201,8 @@ fn color(rank: u32) -> RGBColor {
 
 /// How pages flow from left to right and on to the next line.
 struct Flow {
-    /// Width of a cell.
-    cell: i32,
+    /// Width of a slot.
+    slot: i32,
     /// Width of a line.
     room: i32,
 }
@@ -210,17 +210,17 @@ struct Flow {
 impl Flow {
     /// Cells in a line of a page: as many as fit.
     fn columns(&self, block: &Block) -> i32 {
-        let fit = ((self.room - LANE_NAME) / self.cell).max(1);
-        let wanted = block.cells.len().clamp(1, CELLS_A_LINE);
+        let fit = ((self.room - LANE_NAME) / self.slot).max(1);
+        let wanted = block.slots.len().clamp(1, CELLS_A_LINE);
         fit.min(i32::try_from(wanted).expect("a few"))
     }
 
     fn size(&self, block: &Block) -> (i32, i32) {
-        let cells = i32::try_from(block.cells.len()).expect("limits keep pages small");
+        let slots = i32::try_from(block.slots.len()).expect("limits keep pages small");
         let columns = self.columns(block);
-        let width = (columns * self.cell).max(QUIET.width(&block.name) + 4);
+        let width = (columns * self.slot).max(QUIET.width(&block.name) + 4);
         // The ceiling of the division; both are positive.
-        let lines = (cells + columns - 1) / columns;
+        let lines = (slots + columns - 1) / columns;
         (width, LINE + lines * CELL_HEIGHT + 6)
     }
 
@@ -258,18 +258,18 @@ impl Flow {
             let (x, y) = (left + x, top + y);
             pen.text(&block.name, (x, y + LINE / 2), HPos::Left, QUIET)?;
             let columns = self.columns(block);
-            for (cell, place) in block.cells.iter().zip(0..) {
+            for (slot, place) in block.slots.iter().zip(0..) {
                 let (column, line) = (place % columns, place / columns);
                 let area = Area {
-                    x: x + column * self.cell,
+                    x: x + column * self.slot,
                     y: y + LINE + line * CELL_HEIGHT,
-                    width: self.cell - 2,
+                    width: self.slot - 2,
                     height: CELL_HEIGHT - 2,
                 };
-                draw_cell(pen, area, cell)?;
+                draw_slot(pen, area, slot)?;
             }
             if block.is_lacking {
-                let (width, height) = (columns * self.cell + 2, self.size(block).1 - LINE - 4);
+                let (width, height) = (columns * self.slot + 2, self.size(block).1 - LINE - 4);
                 pen.dotted(Area { x: x - 2, y: y + LINE - 2, width, height })?;
             }
         }
@@ -277,24 +277,24 @@ impl Flow {
     }
 }
 
-fn draw_cell<DB: DrawingBackend>(pen: &Pen<DB>, area: Area, cell: &Cell) -> Result<(), ChartError> {
-    let own = color(cell.rank);
+fn draw_slot<DB: DrawingBackend>(pen: &Pen<DB>, area: Area, slot: &Slot) -> Result<(), ChartError> {
+    let own = color(slot.rank);
     let inner =
         Area { x: area.x + 1, y: area.y + 1, width: area.width - 2, height: area.height - 2 };
     let filled = QUIET.of(label_color(own));
-    let label = |style| pen.text(&cell.label, area.centre(), HPos::Center, style);
-    match cell.mark {
-        Mark::Plain => {
+    let label = |style| pen.text(&slot.label, area.centre(), HPos::Center, style);
+    match slot.state {
+        SlotState::Plain => {
             pen.fill(area, own)?;
             label(filled)
         }
-        Mark::Unused => pen.outline(area, GRID),
-        Mark::Cached => {
+        SlotState::Unused => pen.outline(area, GRID),
+        SlotState::Cached => {
             pen.outline(area, own)?;
             pen.outline(inner, own)?;
             label(QUIET)
         }
-        Mark::Refused => {
+        SlotState::Refused => {
             pen.fill(area, PAPER)?;
             pen.outline(area, own)?;
             pen.outline(inner, own)?;
@@ -302,8 +302,8 @@ fn draw_cell<DB: DrawingBackend>(pen: &Pen<DB>, area: Area, cell: &Cell) -> Resu
             let (_, y) = area.centre();
             pen.line((area.x, y), (area.x + area.width, y), FAINT)
         }
-        Mark::Missing => pen.hatch(area, false),
-        Mark::Shifted | Mark::Foreign => {
+        SlotState::Missing => pen.hatch(area, false),
+        SlotState::Shifted | SlotState::Foreign => {
             pen.fill(area, own)?;
             pen.outline(area, INK)?;
             pen.outline(inner, INK)?;
@@ -317,13 +317,13 @@ mod tests {
     use super::*;
 
     fn block(number: u32, rows: u32) -> Block {
-        let cell = |row: u32| Cell {
+        let slot = |row: u32| Slot {
             rank: row % 3,
-            mark: Mark::Plain,
+            state: SlotState::Plain,
             label: (48_000 + number * rows + row).to_string(),
         };
-        let cells = (0..rows).map(cell).collect();
-        Block { name: format!("piece 12: page {number}"), is_lacking: false, cells }
+        let slots = (0..rows).map(slot).collect();
+        Block { name: format!("piece 12: page {number}"), is_lacking: false, slots }
     }
 
     #[test]
@@ -351,8 +351,8 @@ mod tests {
                     }
                 }
             }
-            let cells = grid.blocks().flat_map(|block| &block.cells);
-            assert!(cells.map(|cell| QUIET.width(&cell.label)).all(|width| width < flow.cell));
+            let slots = grid.blocks().flat_map(|block| &block.slots);
+            assert!(slots.map(|slot| QUIET.width(&slot.label)).all(|width| width < flow.slot));
         }
     }
 }

@@ -1,6 +1,6 @@
 //! Pictures: one planner call or one run as a drawing, to see what went where and what did not.
 //!
-//! [`Grid`] has source pages, ranks and destination pages, a cell a token; [`Timeline`] has both
+//! [`Grid`] has source pages, ranks and destination pages, a slot a token; [`Timeline`] has both
 //! pools over time with the findings on it. A [`Picture`] is a grid, and below it the time line of
 //! a run. Ranks have the colours of Okabe and Ito, which are told apart by the colour-blind, and
 //! nothing is said by colour alone.
@@ -18,7 +18,7 @@ mod grid;
 mod rows;
 mod timeline;
 
-pub use grid::{Block, Cell, Grid, Lane, Mark};
+pub use grid::{Block, Grid, Lane, Slot, SlotState};
 pub use rows::PieceView;
 pub use timeline::Timeline;
 

@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use super::grid::{Block, Cell, Grid, Lane, Mark};
+use super::grid::{Block, Grid, Lane, Slot, SlotState};
 use crate::layout::Layout;
 use crate::limits;
 use crate::planner::Piece;
@@ -80,15 +80,15 @@ impl PieceView<'_> {
         }
     }
 
-    fn cell(&self, token: u64) -> Cell {
+    fn slot(&self, token: u64) -> Slot {
         let position = self.prefix() + self.start() + token;
         let rank = u32::try_from(position % self.ranks()).expect("ranks are 32-bit numbers");
-        let mark = match (self.asked.contains(&Rank(rank)), self.refused.contains(&Rank(rank))) {
-            (true, false) => Mark::Plain,
-            (true, true) => Mark::Refused,
-            (false, _) => Mark::Unused,
+        let state = match (self.asked.contains(&Rank(rank)), self.refused.contains(&Rank(rank))) {
+            (true, false) => SlotState::Plain,
+            (true, true) => SlotState::Refused,
+            (false, _) => SlotState::Unused,
         };
-        Cell { rank, mark, label: position.to_string() }
+        Slot { rank, state, label: position.to_string() }
     }
 
     fn source(&self, window: &Window, name: impl Fn(PageId) -> String) -> Vec<Block> {
@@ -98,12 +98,12 @@ impl PieceView<'_> {
         let pages = pages.take_while(|&(_, ordinal)| ordinal * page < window.to);
         let block = |(&id, ordinal): (&PageId, u64)| {
             let rows = ordinal * page..(ordinal + 1) * page;
-            let cells =
+            let slots =
                 self.drawn(rows, window.from..window.to).map(|token| match token < window.to {
-                    true => self.cell(token),
+                    true => self.slot(token),
                     false => unused(),
                 });
-            Block { name: name(id), is_lacking: false, cells: cells.collect() }
+            Block { name: name(id), is_lacking: false, slots: slots.collect() }
         };
         pages.map(block).collect()
     }
@@ -117,10 +117,10 @@ impl PieceView<'_> {
             let rows = ordinal * self.page()..(ordinal + 1) * self.page();
             // The rank's rows with a token of the window.
             let own = |token: u64| token.saturating_sub(phase).div_ceil(self.ranks());
-            let cells = self.drawn(rows, own(from)..own(to)).map(|row| {
+            let slots = self.drawn(rows, own(from)..own(to)).map(|row| {
                 let sent = row * self.ranks() + phase;
                 match (from..to).contains(&sent) {
-                    true => self.cell(sent - self.start()),
+                    true => self.slot(sent - self.start()),
                     false => unused(),
                 }
             });
@@ -128,20 +128,20 @@ impl PieceView<'_> {
             Block {
                 name: id.map_or_else(|| "no page".to_owned(), |id| format!("page {id}")),
                 is_lacking: id.is_none(),
-                cells: cells.collect(),
+                slots: slots.collect(),
             }
         };
         let ordinals =
             if from == to { 0..0 } else { from / virtual_page..(to - 1) / virtual_page + 1 };
         let blocks = ordinals.map(block).filter(|block| {
-            !block.is_lacking || block.cells.iter().any(|cell| cell.mark != Mark::Unused)
+            !block.is_lacking || block.slots.iter().any(|slot| slot.state != SlotState::Unused)
         });
         Lane { rank, blocks: blocks.collect() }
     }
 }
 
-fn unused() -> Cell {
-    Cell { rank: 0, mark: Mark::Unused, label: String::new() }
+fn unused() -> Slot {
+    Slot { rank: 0, state: SlotState::Unused, label: String::new() }
 }
 
 fn index(number: u64) -> usize {
@@ -263,10 +263,10 @@ fn request_window(layout: Layout, placed: &Placed) -> Window {
 fn placed_lane(layout: Layout, placed: &Placed, window: &Window, rank: u32) -> Lane {
     let (page, ranks) = (u64::from(layout.page().get()), u64::from(layout.ranks()));
     let block = |ordinal: u64| {
-        let cells = (0..page).map(|offset| {
+        let slots = (0..page).map(|offset| {
             let position = (ordinal * page + offset) * ranks + u64::from(rank);
             match (window.from..window.to).contains(&position) {
-                true => placed_cell(placed, position, rank),
+                true => placed_slot(placed, position, rank),
                 false => unused(),
             }
         });
@@ -274,23 +274,23 @@ fn placed_lane(layout: Layout, placed: &Placed, window: &Window, rank: u32) -> L
         Block {
             name: id.map_or_else(|| "no page".to_owned(), |id| format!("page {id}")),
             is_lacking: id.is_none(),
-            cells: cells.collect(),
+            slots: slots.collect(),
         }
     };
     let ordinals = window.from / (page * ranks)..window.to.div_ceil(page * ranks);
     Lane { rank, blocks: ordinals.map(block).collect() }
 }
 
-fn placed_cell(placed: &Placed, position: u64, rank: u32) -> Cell {
+fn placed_slot(placed: &Placed, position: u64, rank: u32) -> Slot {
     let is_cached = position < u64::from(placed.matched.0);
-    let (mark, label) = match placed.fates[index(position)] {
-        Fate::Right if is_cached => (Mark::Cached, position.to_string()),
-        Fate::Right => (Mark::Plain, position.to_string()),
-        Fate::Missing => (Mark::Missing, String::new()),
-        Fate::Shifted(Tokens(held)) => (Mark::Shifted, held.to_string()),
-        Fate::Foreign(writer) => (Mark::Foreign, format!("r{writer}")),
+    let (state, label) = match placed.fates[index(position)] {
+        Fate::Right if is_cached => (SlotState::Cached, position.to_string()),
+        Fate::Right => (SlotState::Plain, position.to_string()),
+        Fate::Missing => (SlotState::Missing, String::new()),
+        Fate::Shifted(Tokens(held)) => (SlotState::Shifted, held.to_string()),
+        Fate::Foreign(writer) => (SlotState::Foreign, format!("r{writer}")),
     };
-    Cell { rank, mark, label }
+    Slot { rank, state, label }
 }
 
 #[cfg(test)]
@@ -327,7 +327,7 @@ mod tests {
     }
 
     fn labels(block: &Block) -> Vec<&str> {
-        block.cells.iter().map(|cell| cell.label.as_str()).collect()
+        block.slots.iter().map(|slot| slot.label.as_str()).collect()
     }
 
     #[test]
@@ -354,9 +354,9 @@ mod tests {
         let [first, second] = grid.lanes.as_slice() else { panic!("two ranks") };
         assert!(first.blocks[1].is_lacking && first.blocks.len() == 2);
         assert_eq!(labels(&first.blocks[1]), ["16", "", "", ""]);
-        assert!(first.blocks[0].cells.iter().all(|cell| cell.mark == Mark::Refused));
+        assert!(first.blocks[0].slots.iter().all(|slot| slot.state == SlotState::Refused));
         assert_eq!(second.blocks.len(), 1);
-        assert!(second.blocks[0].cells.iter().all(|cell| cell.mark == Mark::Plain));
+        assert!(second.blocks[0].slots.iter().all(|slot| slot.state == SlotState::Plain));
     }
 
     #[test]
@@ -364,10 +364,10 @@ mod tests {
         let asked = Asked { page: 64, ranks: 32, prefix: 0, offset: 0, tokens: 64 * 100 };
         let src: Vec<u32> = (1..=100).collect();
         let grid = grid(&asked, &src, &[1, 2], &[31]);
-        let drawn = grid.source.iter().flat_map(|block| &block.cells);
+        let drawn = grid.source.iter().flat_map(|block| &block.slots);
         assert_eq!(drawn.clone().count(), limits::PICTURE_TOKENS as usize);
         // Two pages of 64 rows on 32 ranks end before token 4,096.
-        assert!(drawn.clone().any(|cell| cell.label == "4096"));
+        assert!(drawn.clone().any(|slot| slot.label == "4096"));
         assert_eq!(grid.lanes.len(), limits::PICTURE_RANKS as usize);
         assert!(grid.lanes.iter().any(|lane| lane.rank == 31));
         assert!(grid.notes.iter().any(|note| note == "16 more ranks are left out"));

@@ -24,12 +24,12 @@ use crate::units::{RequestId, Tick};
 
 mod choices;
 mod demand;
-mod plant;
+mod planted;
 
 pub use choices::Choices;
 #[cfg(feature = "arbitrary")]
 pub use choices::Endless;
-pub use plant::{Plant, PlantError};
+pub use planted::{PlantedVariant, PlantedVariantError};
 
 use demand::Demand;
 
@@ -92,35 +92,35 @@ pub fn generate(choices: &mut impl Choices, known: &KnownPolicies, aim: Aim) -> 
     scenario
 }
 
-/// Draws a valid scenario with the variant `plant`, and sets back what else the lint objects to, as
-/// far as `plant` can do without it. Where nothing makes `plant` act, the one switch that would is
+/// Draws a valid scenario with the variant `planted`, and sets back what else the lint objects to, as
+/// far as `planted` can do without it. Where nothing makes `planted` act, the one switch that would is
 /// set, too, if there is one.
 pub fn generate_planted(
     choices: &mut impl Choices,
     known: &KnownPolicies,
     aim: Aim,
-    plant: Plant,
+    planted: PlantedVariant,
 ) -> Scenario {
-    let mut scenario = draw(choices, known, aim, Some(plant));
-    plant.make_act(choices, known, &mut scenario);
-    plant.repair_others(choices, &mut scenario);
+    let mut scenario = draw(choices, known, aim, Some(planted));
+    planted.make_act(choices, known, &mut scenario);
+    planted.repair_others(choices, &mut scenario);
     scenario
 }
 
-/// A valid scenario that is not repaired yet, with `plant` if there is one.
+/// A valid scenario that is not repaired yet, with `planted` if there is one.
 pub fn draw(
     choices: &mut impl Choices,
     known: &KnownPolicies,
     aim: Aim,
-    plant: Option<Plant>,
+    planted: Option<PlantedVariant>,
 ) -> Scenario {
     let layout = LayoutConfig { page_size: *choices.pick(PAGE_SIZES), ranks: *choices.pick(RANKS) };
     let (profile, mut behaviour) = match aim == Aim::Sound && choices.chance(1, 2) {
         true => (Profile::SOUND, harmless(choices)),
         false => (profile(choices, aim), overrides(choices, aim)),
     };
-    if let Some(plant) = plant {
-        plant.put(&mut behaviour);
+    if let Some(planted) = planted {
+        planted.put(&mut behaviour);
     }
     let behaviours = behaviour.over(profile.behaviours());
     let is_crowded = choices.chance(2, 7);

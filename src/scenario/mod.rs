@@ -284,7 +284,7 @@ pub struct RequestSpec {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct RunSpec {
-    /// Whose tokens.
+    /// The content that the tokens are from.
     pub content: ContentId,
     /// The first token's place in the content.
     #[serde(default, skip_serializing_if = "is_default")]

@@ -95,7 +95,7 @@ impl<W: FnMut(&str)> Observer for Trace<W> {
     }
 }
 
-/// Whose an event is, its name and what it says.
+/// The request or server that an event is about, the event's name, and its details.
 fn words(event: &Event<'_>) -> (String, &'static str, String) {
     let (request, event, what) = match event {
         Event::Arrived { request, prompt, admitted, .. } => {

@@ -34,7 +34,7 @@ pub struct Seen<'a> {
 /// One piece, as the planner was asked to lay it out on every rank.
 #[derive(Clone, Copy, Debug)]
 pub struct Call<'a> {
-    /// Whose.
+    /// The request that the piece is for.
     pub request: RequestId,
     /// Which transfer of that request, from 0.
     pub attempt: u32,

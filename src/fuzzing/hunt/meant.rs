@@ -9,26 +9,26 @@ use crate::claims::scenarios::caused;
 use crate::fuzzing::{CampaignError, files};
 use crate::minimize::import::{Target, hunter};
 use crate::scenario::file;
-use crate::scenario::generate::Plant;
+use crate::scenario::generate::PlantedVariant;
 use crate::world::{self, Registry};
 
-/// Hunts by plant, with the number of hazard files that show it to each.
-type Votes = BTreeMap<Plant, BTreeMap<Target, u64>>;
+/// For each variant, how many hazard files show it to each hunt.
+type Votes = BTreeMap<PlantedVariant, BTreeMap<Target, u64>>;
 
 /// Every variant that the lint can object to, with the hunt that most of its hazard files in
 /// `folder` are first seen by; and the variants that it never objects to.
-pub fn rows(folder: &Path) -> Result<(Vec<Row>, Vec<Plant>), CampaignError> {
+pub fn rows(folder: &Path) -> Result<(Vec<Row>, Vec<PlantedVariant>), CampaignError> {
     let known = Registry::built_in().names();
     let votes = votes(folder)?;
-    let (unsound, sound): (Vec<Plant>, Vec<Plant>) =
-        Plant::all().partition(|plant| plant.can_be_objected_to(&known));
-    let row = |plant| {
-        let hunts = votes.get(&plant);
-        // Of as many votes, the first hunt.
+    let (unsound, sound): (Vec<PlantedVariant>, Vec<PlantedVariant>) =
+        PlantedVariant::all().partition(|planted| planted.can_be_objected_to(&known));
+    let row = |planted| {
+        let hunts = votes.get(&planted);
+        // Among hunts with equally many votes, the first.
         let most = |hunts: &BTreeMap<Target, u64>| {
             hunts.iter().rev().max_by_key(|&(_, votes)| votes).map(|(&target, _)| target)
         };
-        Row { plant, meant: hunts.and_then(most) }
+        Row { planted, meant: hunts.and_then(most) }
     };
     Ok((unsound.into_iter().map(row).collect(), sound))
 }
@@ -52,12 +52,14 @@ fn votes(folder: &Path) -> Result<Votes, CampaignError> {
             continue;
         }
         let unusual = scenario.behaviours().unusual();
-        for plant in unusual.into_iter().map(|(switch, variant)| Plant { switch, variant }) {
-            // Where the default cannot be run at all, there is nothing to tell the two apart by.
-            let Ok(without) = run(&plant.without(&scenario)) else { continue };
+        for planted in
+            unusual.into_iter().map(|(switch, variant)| PlantedVariant { switch, variant })
+        {
+            // Where the default cannot be run at all, there is nothing to compare with.
+            let Ok(without) = run(&planted.without(&scenario)) else { continue };
             let first = caused(&whole, &without, |code| hunter(code).is_some());
             if let Some(hunt) = first.and_then(|finding| hunter(finding.code)) {
-                *votes.entry(plant).or_default().entry(hunt).or_default() += 1;
+                *votes.entry(planted).or_default().entry(hunt).or_default() += 1;
             }
         }
     }
@@ -72,7 +74,7 @@ mod tests {
     fn every_behaviour_has_a_hunt_that_is_meant_for_it() {
         let (rows, sound) = rows(Path::new("sims/hazards")).unwrap();
         let meant = |text: &str| {
-            let row = rows.iter().find(|row| row.plant.to_string() == text);
+            let row = rows.iter().find(|row| row.planted.to_string() == text);
             row.unwrap_or_else(|| panic!("{text} can be objected to")).meant
         };
         assert_eq!(meant("decode_prefix_cut=padded_up"), Some(Target::HuntPlacement));
@@ -80,7 +82,7 @@ mod tests {
         assert_eq!(meant("decode_reservation=floor"), Some(Target::HuntShortfall));
         assert_eq!(meant("free_check=none"), Some(Target::HuntLifetime));
         assert_eq!(meant("release_on_abort=at_once"), Some(Target::HuntLifetime));
-        assert!(sound.contains(&Plant { switch: "planner", variant: "indexed" }));
+        assert!(sound.contains(&PlantedVariant { switch: "planner", variant: "indexed" }));
         let without: Vec<_> = rows.iter().filter(|row| row.meant.is_none()).collect();
         assert!(without.is_empty(), "no hazard file shows {without:?}");
     }

@@ -1,8 +1,8 @@
 //! The proof that the hunters see: every unsound behaviour is planted in turn, and each fuzz target
 //! that draws scenarios looks for it.
 //!
-//! A *measurement* is one run of one target with one plant and one seed, up to the first finding
-//! that the plant alone has caused. It is one line of the state file, so that a stopped hunt goes
+//! A *measurement* is one run of one target with one planted variant and one seed, up to
+//! the first finding that this variant alone has caused. It is one line of the state file, so that a stopped hunt goes
 //! on where it ended.
 
 use std::collections::BTreeMap;
@@ -19,16 +19,16 @@ use siphasher::sip::SipHasher13;
 use super::CampaignError;
 use super::build::Watch;
 use super::libfuzzer::{End, Ended, Job, Limit, artifact_prefix};
-use crate::claims::scenarios::prey;
+use crate::claims::scenarios::hunted_finding;
 use crate::finding::Named;
 use crate::minimize::import::Target;
-use crate::scenario::generate::Plant;
+use crate::scenario::generate::PlantedVariant;
 
 pub mod meant;
 pub mod state;
 pub mod table;
 
-use state::{Measurement, Outcome, State};
+use state::{Measurement, SearchResult, State};
 
 /// What a run may take beyond its limit, in seconds, before it is stopped and counts as endless.
 const GRACE: u64 = 60;
@@ -38,9 +38,9 @@ const SLOWEST: u64 = 10;
 /// How a hunt is measured.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Settings {
-    /// Seeds of each plant and target, from 1 on.
+    /// Seeds of each variant and target, from 1 on.
     pub seeds: u64,
-    /// The limit of the target that is meant for a plant.
+    /// The limit of the target that is meant for a variant.
     pub meant: Limit,
     /// The limit of the others.
     pub others: Limit,
@@ -52,7 +52,7 @@ pub struct Settings {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Row {
     /// What is planted.
-    pub plant: Plant,
+    pub planted: PlantedVariant,
     /// The target that is meant to find it, if a hazard shows it.
     pub meant: Option<Target>,
 }
@@ -60,7 +60,7 @@ pub struct Row {
 /// One measurement to be made.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Task {
-    plant: Plant,
+    planted: PlantedVariant,
     target: Target,
     seed: u64,
     limit: Limit,
@@ -132,7 +132,7 @@ impl Hunt<'_> {
             for row in self.rows {
                 for &target in Target::ALL {
                     let limit = self.settings.limit(row, target);
-                    tasks.push(Task { plant: row.plant, target, seed, limit });
+                    tasks.push(Task { planted: row.planted, target, seed, limit });
                 }
             }
         }
@@ -157,7 +157,7 @@ impl Hunt<'_> {
 
     fn measurement_key(&self, task: &Task, builds: &BTreeMap<Target, String>) -> state::Key {
         state::Key {
-            plant: task.plant.to_string(),
+            planted: task.planted.to_string(),
             target: task.target.name().to_owned(),
             seed: task.seed,
             limit: task.limit,
@@ -186,18 +186,18 @@ impl Hunt<'_> {
         let job = Job {
             program: self.program(task.target),
             arguments,
-            plant: Some(task.plant),
+            planted: Some(task.planted),
             log: folder.join("log"),
             patience: Duration::from_secs(seconds + GRACE),
         };
         let ended = job.run(stop)?;
         let outcome = match &ended.end {
             End::Stopped if stop.load(Ordering::Relaxed) => return Ok(None),
-            End::Stopped => Outcome::Endless,
-            End::Limit => Outcome::Nothing,
+            End::Stopped => SearchResult::Endless,
+            End::Limit => SearchResult::Nothing,
             End::Crash(artifact) => {
                 let bytes = std::fs::read(artifact).map_err(CampaignError::at(artifact))?;
-                judge(task.target, task.plant, &bytes, &ended)
+                judge(task.target, task.planted, &bytes, &ended)
             }
         };
         Ok(Some(Measurement {
@@ -210,16 +210,16 @@ impl Hunt<'_> {
 }
 
 /// What a crash is: a finding, judged here once more, or a panic of the simulation itself.
-fn judge(target: Target, plant: Plant, bytes: &[u8], ended: &Ended) -> Outcome {
+fn judge(target: Target, planted: PlantedVariant, bytes: &[u8], ended: &Ended) -> SearchResult {
     let again = || {
-        let scenario = target.scenario(bytes, Some(plant));
-        let finding = prey(target, Some(plant), &scenario)?;
-        let is_objected_to = plant.is_objected_to(&scenario);
-        Some(Outcome::Found { code: finding.code.name().to_owned(), is_objected_to })
+        let scenario = target.scenario(bytes, Some(planted));
+        let finding = hunted_finding(target, Some(planted), &scenario)?;
+        let is_objected_to = planted.is_objected_to(&scenario);
+        Some(SearchResult::Found { code: finding.code.name().to_owned(), is_objected_to })
     };
     let found = panic::catch_unwind(AssertUnwindSafe(again)).unwrap_or(None);
     let place = || ended.said.place.clone().unwrap_or_else(|| "no known place".to_owned());
-    found.unwrap_or_else(|| Outcome::Panicked { place: place() })
+    found.unwrap_or_else(|| SearchResult::Panicked { place: place() })
 }
 
 #[cfg(all(test, unix))]

@@ -14,7 +14,8 @@ use crate::fuzzing::libfuzzer::Limit;
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Key {
     /// What was planted, as `SWITCH=VARIANT`.
-    pub plant: String,
+    #[serde(rename = "plant")]
+    pub planted: String,
     /// The target.
     pub target: String,
     /// The seed of libFuzzer.
@@ -25,17 +26,17 @@ pub struct Key {
     pub build: String,
 }
 
-/// What came of it.
+/// How a measurement ended.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Outcome {
+pub enum SearchResult {
     /// Nothing up to the limit.
     Nothing,
-    /// A finding that the plant has caused.
+    /// A finding that the planted variant has caused.
     Found {
         /// Its code.
         code: String,
-        /// Whether the lint objects to the plant in that scenario. If not, the lint is wrong.
+        /// Whether the lint objects to the variant in that scenario. If not, the lint is wrong.
         is_objected_to: bool,
     },
     /// The simulation itself panicked, which is a bug.
@@ -47,16 +48,16 @@ pub enum Outcome {
     Endless,
 }
 
-impl fmt::Display for Outcome {
+impl fmt::Display for SearchResult {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Outcome::Nothing => write!(f, "found nothing"),
-            Outcome::Found { code, is_objected_to: true } => write!(f, "found {code}"),
-            Outcome::Found { code, .. } => {
+            SearchResult::Nothing => write!(f, "found nothing"),
+            SearchResult::Found { code, is_objected_to: true } => write!(f, "found {code}"),
+            SearchResult::Found { code, .. } => {
                 write!(f, "found {code} in a scenario to which the lint has no objection")
             }
-            Outcome::Panicked { place } => write!(f, "panicked at {place}"),
-            Outcome::Endless => write!(f, "did not end"),
+            SearchResult::Panicked { place } => write!(f, "panicked at {place}"),
+            SearchResult::Endless => write!(f, "did not end"),
         }
     }
 }
@@ -67,8 +68,8 @@ pub struct Measurement {
     /// What was measured.
     #[serde(flatten)]
     pub key: Key,
-    /// What came of it.
-    pub outcome: Outcome,
+    /// How it ended.
+    pub outcome: SearchResult,
     /// Inputs executed.
     pub executions: u64,
     /// Wall time, in milliseconds.
@@ -126,13 +127,13 @@ mod tests {
     fn made(seed: u64) -> Measurement {
         Measurement {
             key: Key {
-                plant: "free_check=none".to_owned(),
+                planted: "free_check=none".to_owned(),
                 target: "hunt_lifetime".to_owned(),
                 seed,
                 limit: Limit::Seconds(60),
                 build: "0123".to_owned(),
             },
-            outcome: Outcome::Found { code: "read.freed".to_owned(), is_objected_to: true },
+            outcome: SearchResult::Found { code: "read.freed".to_owned(), is_objected_to: true },
             executions: 100 + seed,
             millis: 20,
         }

@@ -2,12 +2,12 @@
 
 use std::collections::BTreeMap;
 
-use super::state::{Key, Measurement, Outcome, State};
+use super::state::{Key, Measurement, SearchResult, State};
 use super::{CampaignError, Hunt, Row};
 use crate::fuzzing::libfuzzer::Limit;
 use crate::minimize::import::Target;
 use crate::report::number::count;
-use crate::scenario::generate::Plant;
+use crate::scenario::generate::PlantedVariant;
 use crate::stats::quantile;
 
 /// The page, and what it says of the hunters.
@@ -15,16 +15,16 @@ pub struct Page {
     /// Its text, in Markdown.
     pub text: String,
     /// Behaviours that the target meant for them does not find.
-    pub holes: Vec<Plant>,
+    pub holes: Vec<PlantedVariant>,
     /// Whether something was seen that is a bug of the simulation or of the lint.
     pub has_bugs: bool,
     /// Whether every measurement has been made.
     pub is_complete: bool,
 }
 
-/// The measurements of one cell of the table, summed up.
+/// The measurements of one target with one variant: what one field of the table sums up.
 #[derive(Debug, PartialEq, Eq)]
-struct Cell<'a> {
+struct Measured<'a> {
     made: Vec<&'a Measurement>,
     seeds: u64,
 }
@@ -34,23 +34,24 @@ struct Cell<'a> {
 pub fn page(
     hunt: &Hunt,
     state: &State,
-    sound: &[Plant],
+    sound: &[PlantedVariant],
     machine: &str,
 ) -> Result<Page, CampaignError> {
     let builds = hunt.builds()?;
-    let cells = |row: &Row| -> BTreeMap<Target, Cell> {
+    let cells = |row: &Row| -> BTreeMap<Target, Measured> {
         let cell = |&target: &Target| (target, hunt.cell(state, &builds, row, target));
         Target::ALL.iter().map(cell).collect()
     };
-    let rows: Vec<(&Row, BTreeMap<Target, Cell>)> =
+    let rows: Vec<(&Row, BTreeMap<Target, Measured>)> =
         hunt.rows.iter().map(|row| (row, cells(row))).collect();
     let all = || rows.iter().flat_map(|(_, cells)| cells.values());
-    let is_complete = all().all(Cell::is_complete);
-    let is_hole = |(row, cells): &&(&Row, BTreeMap<Target, Cell>)| match row.meant {
+    let is_complete = all().all(Measured::is_complete);
+    let is_hole = |(row, cells): &&(&Row, BTreeMap<Target, Measured>)| match row.meant {
         Some(meant) => cells[&meant].is_complete() && cells[&meant].median().is_none(),
         None => cells.values().all(|cell| cell.is_complete() && cell.median().is_none()),
     };
-    let holes: Vec<Plant> = rows.iter().filter(is_hole).map(|(row, _)| row.plant).collect();
+    let holes: Vec<PlantedVariant> =
+        rows.iter().filter(is_hole).map(|(row, _)| row.planted).collect();
 
     let mut text = intro(hunt, machine, all().flat_map(|cell| &cell.made).copied());
     if !is_complete {
@@ -65,7 +66,7 @@ pub fn page(
     text += &"---:|".repeat(Target::ALL.len());
     text += "---|\n";
     for (row, cells) in &rows {
-        text += &format!("| `{}` |", row.plant);
+        text += &format!("| `{}` |", row.planted);
         for (&target, cell) in cells {
             let shown = cell.shown();
             let is_meant = row.meant == Some(target);
@@ -74,7 +75,7 @@ pub fn page(
         text += &format!(" {} |\n", found_as(row, cells));
     }
     text += &list("Holes: not found by the target meant for it", &holes);
-    let without = hunt.rows.iter().filter(|row| row.meant.is_none()).map(|row| row.plant);
+    let without = hunt.rows.iter().filter(|row| row.meant.is_none()).map(|row| row.planted);
     text += &list("Without a hazard file, so that no target is meant", &Vec::from_iter(without));
     let bugs = bugs(all().flat_map(|cell| &cell.made).copied());
     text += &bugs;
@@ -123,24 +124,24 @@ impl Hunt<'_> {
         builds: &BTreeMap<Target, String>,
         row: &Row,
         target: Target,
-    ) -> Cell<'a> {
+    ) -> Measured<'a> {
         let limit = self.settings.limit(row, target);
         let made = (1..=self.settings.seeds).filter_map(|seed| {
-            let task = super::Task { plant: row.plant, target, seed, limit };
+            let task = super::Task { planted: row.planted, target, seed, limit };
             state.find(&self.measurement_key(&task, builds))
         });
-        Cell { made: made.collect(), seeds: self.settings.seeds }
+        Measured { made: made.collect(), seeds: self.settings.seeds }
     }
 }
 
-impl Cell<'_> {
+impl Measured<'_> {
     fn is_complete(&self) -> bool {
         self.made.len() as u64 == self.seeds
     }
 
     /// Executions and milliseconds of the finds, each in order.
     fn finds(&self) -> (Vec<u64>, Vec<u64>) {
-        let is_find = |made: &&&Measurement| matches!(made.outcome, Outcome::Found { .. });
+        let is_find = |made: &&&Measurement| matches!(made.outcome, SearchResult::Found { .. });
         let finds: Vec<_> = self.made.iter().filter(is_find).collect();
         let mut executions: Vec<u64> = finds.iter().map(|made| made.executions).collect();
         let mut millis: Vec<u64> = finds.iter().map(|made| made.millis).collect();
@@ -190,11 +191,11 @@ fn seconds(millis: u64) -> String {
 }
 
 /// The codes by which the meant target, or any where none is, has found it; the commonest first.
-fn found_as(row: &Row, cells: &BTreeMap<Target, Cell>) -> String {
+fn found_as(row: &Row, cells: &BTreeMap<Target, Measured>) -> String {
     let asked = cells.iter().filter(|(target, _)| row.meant.is_none_or(|meant| meant == **target));
     let mut codes: BTreeMap<&str, u64> = BTreeMap::new();
     for made in asked.flat_map(|(_, cell)| &cell.made) {
-        if let Outcome::Found { code, .. } = &made.outcome {
+        if let SearchResult::Found { code, .. } = &made.outcome {
             *codes.entry(code).or_default() += 1;
         }
     }
@@ -203,11 +204,11 @@ fn found_as(row: &Row, cells: &BTreeMap<Target, Cell>) -> String {
     codes.iter().map(|(code, _)| format!("`{code}`")).collect::<Vec<_>>().join(", ")
 }
 
-fn list(title: &str, plants: &[Plant]) -> String {
-    if plants.is_empty() {
+fn list(title: &str, planted: &[PlantedVariant]) -> String {
+    if planted.is_empty() {
         return String::new();
     }
-    let names: Vec<String> = plants.iter().map(|plant| format!("`{plant}`")).collect();
+    let names: Vec<String> = planted.iter().map(|planted| format!("`{planted}`")).collect();
     format!("\n{title}: {}.\n", names.join(", "))
 }
 
@@ -217,11 +218,14 @@ fn bugs<'a>(made: impl Iterator<Item = &'a Measurement>) -> String {
     let mut text = String::new();
     for made in made {
         let outcome = &made.outcome;
-        if matches!(outcome, Outcome::Nothing | Outcome::Found { is_objected_to: true, .. }) {
+        if matches!(
+            outcome,
+            SearchResult::Nothing | SearchResult::Found { is_objected_to: true, .. }
+        ) {
             continue;
         }
-        let Key { plant, target, seed, .. } = &made.key;
-        text += &format!("- `{plant}`, `{target}`, seed {seed}: {outcome}\n");
+        let Key { planted, target, seed, .. } = &made.key;
+        text += &format!("- `{planted}`, `{target}`, seed {seed}: {outcome}\n");
     }
     if text.is_empty() { text } else { format!("\n## Bugs\n\n{text}") }
 }
@@ -233,15 +237,15 @@ mod tests {
     fn made(executions: u64, millis: u64, is_found: bool) -> Measurement {
         Measurement {
             key: Key {
-                plant: "free_check=none".to_owned(),
+                planted: "free_check=none".to_owned(),
                 target: "hunt_lifetime".to_owned(),
                 seed: 1,
                 limit: Limit::Executions(10_000),
                 build: "0123".to_owned(),
             },
             outcome: match is_found {
-                true => Outcome::Found { code: "read.freed".to_owned(), is_objected_to: true },
-                false => Outcome::Nothing,
+                true => SearchResult::Found { code: "read.freed".to_owned(), is_objected_to: true },
+                false => SearchResult::Nothing,
             },
             executions,
             millis,
@@ -249,7 +253,7 @@ mod tests {
     }
 
     fn shown(made: &[Measurement]) -> String {
-        Cell { made: made.iter().collect(), seeds: 5 }.shown()
+        Measured { made: made.iter().collect(), seeds: 5 }.shown()
     }
 
     #[test]
@@ -268,8 +272,9 @@ mod tests {
     #[test]
     fn what_should_never_be_is_noted() {
         let mut wrong = made(5, 5, true);
-        wrong.outcome = Outcome::Found { code: "read.freed".to_owned(), is_objected_to: false };
-        let panicked = Outcome::Panicked { place: "src/world/mod.rs:1:2".to_owned() };
+        wrong.outcome =
+            SearchResult::Found { code: "read.freed".to_owned(), is_objected_to: false };
+        let panicked = SearchResult::Panicked { place: "src/world/mod.rs:1:2".to_owned() };
         let panicked = Measurement { outcome: panicked, ..made(5, 5, true) };
         let sound = made(5, 5, true);
         assert_eq!(bugs([&sound].into_iter()), "");

@@ -49,18 +49,20 @@ impl Fakes {
 }
 
 fn row() -> Row {
-    let plant = Plant::parse("decode_prefix_cut=padded_up").unwrap();
-    Row { plant, meant: Some(Target::HuntPlacement) }
+    let planted = PlantedVariant::parse("decode_prefix_cut=padded_up").unwrap();
+    Row { planted, meant: Some(Target::HuntPlacement) }
 }
 
-/// Bytes from which the target draws a find of the row's plant.
+/// Bytes from which the target draws a finding of the row's variant.
 fn find(target: Target) -> Vec<u8> {
     let draw = |seed| {
         let mut stream = Stream::new(seed, "find");
         (0..600).map(|_| stream.below(256) as u8).collect::<Vec<u8>>()
     };
-    let plant = Some(row().plant);
-    let is_find = |bytes: &Vec<u8>| prey(target, plant, &target.scenario(bytes, plant)).is_some();
+    let planted = Some(row().planted);
+    let is_find = |bytes: &Vec<u8>| {
+        hunted_finding(target, planted, &target.scenario(bytes, planted)).is_some()
+    };
     (0..1_000).map(draw).find(is_find).expect("one of them is a find")
 }
 
@@ -109,7 +111,7 @@ fn a_behaviour_that_its_target_misses_is_a_hole_and_a_panic_a_bug() {
         _ => ENDS.to_owned(),
     });
     let (page, _) = fakes.run(&[row()], &AtomicBool::new(false));
-    assert_eq!((page.holes, page.has_bugs), (vec![row().plant], true));
+    assert_eq!((page.holes, page.has_bugs), (vec![row().planted], true));
     assert!(page.text.contains("seed 1: panicked at src/world/mod.rs:7:9"), "{}", page.text);
 }
 

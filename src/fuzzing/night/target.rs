@@ -113,7 +113,7 @@ impl Night<'_> {
         std::fs::create_dir_all(&log).map_err(CampaignError::at(&log))?;
         let log = log.join(format!("{}.log", self.name));
         let program = self.programs.join(self.name);
-        Ok(Job { program, arguments, plant: None, log, patience })
+        Ok(Job { program, arguments, planted: None, log, patience })
     }
 
     /// Keeps of the corpus what reaches anything, or all of it if there is no time to tell.

@@ -1,11 +1,11 @@
 //! Frequencies by behaviour, with their intervals.
 
-use super::{Part, UNIT, value};
+use super::{LedgerView, UNIT, value};
 use crate::report::chart::bars::{Bar, Bars};
 use crate::report::chart::{self, Head};
 use crate::report::table::{Class, Pivot, RUNS_FEW};
 
-impl Part<'_> {
+impl LedgerView<'_> {
     pub(super) fn bars(&self, class: Class, pivot: &Pivot, behaviour: usize) -> Bars {
         let groups = pivot.groups.iter().map(|row| &row[0]);
         let high = groups.clone().filter_map(|group| group.runs.interval());

@@ -4,7 +4,7 @@
 use maud::{Markup, html};
 
 use super::rows::{Column, Field, Rows};
-use super::{Part, ReportError, percent, ties};
+use super::{LedgerView, ReportError, percent, ties};
 use crate::finding::Named;
 use crate::report::command::command;
 use crate::report::csv::{self, Csv};
@@ -18,7 +18,7 @@ const WORST_SHOWN: usize = 12;
 /// Rows that can be unfolded below them; the file has all.
 const WORST_FOLDED: usize = 500;
 
-impl Part<'_> {
+impl LedgerView<'_> {
     /// The cells that fail, the worst first, with a command for each.
     pub(super) fn worst(&self) -> Result<Markup, ReportError> {
         let worst = self.table.worst();

@@ -2,13 +2,13 @@
 
 use maud::{Markup, html};
 
-use super::{Part, ReportError, share};
+use super::{LedgerView, ReportError, share};
 use crate::finding::Named;
 use crate::report::html::{prose, sentence, slug};
 use crate::report::number;
 use crate::report::table::Class;
 
-impl Part<'_> {
+impl LedgerView<'_> {
     /// A class of error: what it is, by both axes, by behaviour and over sizes.
     pub(super) fn class(&self, class: Class) -> Result<Markup, ReportError> {
         let all = self.table.all(class);

@@ -2,7 +2,7 @@
 
 use maud::{Markup, html};
 
-use super::{Part, ReportError};
+use super::{LedgerView, ReportError};
 use crate::report::chart::Head;
 use crate::report::chart::amounts::{Amounts, Group};
 use crate::report::cost::{MEASURES, Measure};
@@ -11,7 +11,7 @@ use crate::report::table::{Level, RUNS_FEW};
 use crate::stats::{Interval, Ratio};
 use crate::sweep::cell::CellId;
 
-impl Part<'_> {
+impl LedgerView<'_> {
     /// A chart of every kind of cost, for every axis of policies.
     pub(super) fn cost(&self) -> Result<Markup, ReportError> {
         let bars = || MEASURES.iter().flat_map(|measure| measure.bars);

@@ -3,13 +3,13 @@
 use maud::{Markup, html};
 
 use super::shown::sizes_in_order;
-use super::{Part, ReportError, UNIT, value};
+use super::{LedgerView, ReportError, UNIT, value};
 use crate::report::chart::lines::{Line, Lines};
 use crate::report::chart::{Head, scale_end};
 use crate::report::html::slug;
 use crate::report::table::{Class, Pivot, RUNS_FEW};
 
-impl Part<'_> {
+impl LedgerView<'_> {
     /// A chart for every axis of sizes.
     pub(super) fn lines(&self, class: Class) -> Result<Markup, ReportError> {
         let mut pictures = Vec::new();

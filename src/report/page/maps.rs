@@ -2,7 +2,7 @@
 
 use maud::{Markup, html};
 
-use super::{Part, ReportError, UNIT, value};
+use super::{LedgerView, ReportError, UNIT, value};
 use crate::report::chart::heat_map::{Grid, HeatMap, Scale};
 use crate::report::chart::multiples::{Multiples, Panel};
 use crate::report::chart::{Head, scale_end};
@@ -14,7 +14,7 @@ pub(super) fn scale(end: f64) -> Scale {
     Scale { end, unit: UNIT.to_owned(), few: RUNS_FEW }
 }
 
-impl Part<'_> {
+impl LedgerView<'_> {
     /// A panel for each level at which the class was found, all of one scale: added up over levels,
     /// a cell's share would depend on how many of its runs had a chance at each. A class that was
     /// not found at any level has one map of all.

@@ -1,8 +1,8 @@
 //! One self-contained HTML page: charts, the table below each, and a command for every cell.
 //!
 //! It needs neither network nor script, follows the reader's light or dark theme and fits narrow
-//! screens. The charts also lie beside it as SVG, PNG and CSV files. Each ledger has a part of its
-//! own; [`write()`] joins them, and each section of a part is a file.
+//! screens. The charts also lie beside it as SVG, PNG and CSV files. Each ledger has a view of its
+//! own; [`write()`] joins them, and each section of a view is a file.
 
 use std::path::{Path, PathBuf};
 
@@ -24,15 +24,15 @@ mod cost;
 mod lines;
 mod maps;
 mod news;
-mod part;
 mod rest;
 mod rows;
 mod runs;
 mod shown;
 mod summary;
+mod view;
 
-use part::Part;
 pub use shown::Axes;
+use view::LedgerView;
 
 /// Why a report could not be written.
 #[derive(Debug, thiserror::Error)]
@@ -81,7 +81,7 @@ pub struct Options {
 }
 
 /// Writes `index.html` and every chart as SVG, PNG and CSV into the folder `out`, which is made if
-/// need be. Several ledgers have a part each, in the order given; nothing is added up over ledgers.
+/// need be. Several ledgers have a view each, in the order given; nothing is added up over ledgers.
 /// Files of a former report there that this one has not are removed.
 pub fn write(ledgers: &[Ledger], options: &Options, out: &Path) -> Result<Written, ReportError> {
     let fail = |path: &Path, source| ReportError::Write { path: path.to_owned(), source };
@@ -91,17 +91,17 @@ pub fn write(ledgers: &[Ledger], options: &Options, out: &Path) -> Result<Writte
         [title] => (*title).to_owned(),
         several => format!("{} sweeps", several.len()),
     };
-    let (mut answers, mut parts, mut news) = (Vec::new(), Vec::new(), Vec::new());
+    let (mut answers, mut views, mut news) = (Vec::new(), Vec::new(), Vec::new());
     for (ledger, slug) in ledgers.iter().zip(slugs(titles.iter().copied())) {
         let prefix = if ledgers.len() == 1 { String::new() } else { format!("{slug}-") };
-        let part = Part::of(ledger, options, prefix.clone(), out)?;
+        let view = LedgerView::of(ledger, options, prefix.clone(), out)?;
         // Ledgers of one plan have the same title.
         answers.push(html! {
             a href={ "#" (prefix) "top" } { (ledger.plan.title) }
-            " (" (ledger.path().display()) "): " (prose(&part.answer()))
+            " (" (ledger.path().display()) "): " (prose(&view.answer()))
         });
-        let (html, told) = part.all(options)?;
-        parts.push(html);
+        let (html, told) = view.all(options)?;
+        views.push(html);
         news.extend(told);
     }
     let body: Markup = html! {
@@ -109,7 +109,7 @@ pub fn write(ledgers: &[Ledger], options: &Options, out: &Path) -> Result<Writte
             h1 { (title) }
             ol { @for answer in answers { li { (answer) } } }
         }
-        @for part in parts { (part) }
+        @for view in views { (view) }
     };
     let path = out.join("index.html");
     let html = document(&title, &body);
@@ -121,7 +121,7 @@ pub fn write(ledgers: &[Ledger], options: &Options, out: &Path) -> Result<Writte
     Ok(Written { page: path, news })
 }
 
-/// "3.4 % (2.1 to 5.5 %)", or that it was not reached.
+/// A rate in words, "3.4 % (95 % interval 2.1 % to 5.5 %)", or that it was not reached.
 fn share(rate: Rate) -> String {
     match rate.interval() {
         None => "not reached".to_owned(),

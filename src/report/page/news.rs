@@ -3,7 +3,7 @@
 use maud::{Markup, html};
 
 use super::rows::{Column, Field, Rows};
-use super::{Part, ReportError, percent};
+use super::{LedgerView, ReportError, percent};
 use crate::finding::Named;
 use crate::report::command::command;
 use crate::report::csv::{self, Csv};
@@ -16,7 +16,7 @@ use crate::sweep::ledger::Ledger;
 /// Rows of the table of changes; the file has all.
 const CHANGES_SHOWN: usize = 100;
 
-impl Part<'_> {
+impl LedgerView<'_> {
     /// Cells whose frequency changed beyond chance, codes that appeared, and codes that are gone.
     /// Answers the section, and what it says of the comparison in sentences.
     pub(super) fn news(&self, old: &Ledger) -> Result<(Markup, Vec<String>), ReportError> {

@@ -1,15 +1,15 @@
-//! What a part ends with: what was never found, what was reached, what cannot be run, and the plan.
+//! What a view ends with: what was never found, what was reached, what cannot be run, and the plan.
 
 use maud::{Markup, html};
 
-use super::Part;
+use super::LedgerView;
 use super::rows::{Column, Field, Rows};
 use crate::finding::{Code, Named};
 use crate::report::number;
 use crate::report::table::Class;
 use crate::sweep::cell::CellId;
 
-impl Part<'_> {
+impl LedgerView<'_> {
     /// Codes that nothing found: out of how many chances.
     pub(super) fn absent(&self) -> Markup {
         let found = self.table.codes();

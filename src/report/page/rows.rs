@@ -147,14 +147,14 @@ mod tests {
         );
         rows.add(vec![Field::text("w"), Field::html(html! { b { "0" } }).over(2)], None);
         let html = rows.html().into_string();
-        for part in [
+        for view in [
             "<th scope=\"col\">a&lt;</th><th scope=\"col\" class=\"number\">n</th>",
             "<tr><th scope=\"row\" data-name=\"a&lt;\">&lt;x&gt;</th>",
             "<td class=\"number\" data-name=\"n\">1</td><td data-name=\"why\">y</td></tr>",
             "<td class=\"below\" colspan=\"3\"><i>z</i></td></tr></tbody>",
             "<th scope=\"row\" data-name=\"a&lt;\">w</th><td colspan=\"2\"><b>0</b></td></tr>",
         ] {
-            assert!(html.contains(part), "{part}: {html}");
+            assert!(html.contains(view), "{view}: {html}");
         }
     }
 }

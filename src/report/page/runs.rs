@@ -3,7 +3,7 @@
 use maud::{Markup, html};
 
 use super::cost::{index, side_by_side};
-use super::{Part, ReportError};
+use super::{LedgerView, ReportError};
 use crate::finding::{FreeRun, FreeSample, Named, Side, Tally};
 use crate::limits::FREE_RUN_SAMPLES;
 use crate::report::chart::Head;
@@ -14,7 +14,7 @@ use crate::report::table::Level;
 use crate::sweep::cell::CellId;
 use crate::sweep::summary::FreePages;
 
-impl Part<'_> {
+impl LedgerView<'_> {
     /// A chart of each side's pools by every axis of policies, apart for each page size.
     pub(super) fn free_runs(&self) -> Result<Markup, ReportError> {
         let pages = self.ledger.free_runs()?;

@@ -24,9 +24,9 @@ pub(super) struct Shown {
     /// Has a panel for each of its points.
     pub(super) levels: Option<usize>,
     pub(super) behaviour: Option<usize>,
-    /// Whose points are sizes, for lines.
+    /// Axes whose points are sizes, which lines are drawn over.
     pub(super) sizes: Vec<usize>,
-    /// Whose costs are compared: policies, or else behaviours, or else the first.
+    /// Axes whose costs are compared: policies, or else behaviours, or else the first axis.
     pub(super) costs: Vec<usize>,
     /// Pages of different sizes cannot be added up.
     pub(super) page_size: Option<usize>,
@@ -155,8 +155,8 @@ mod tests {
     fn an_axis_that_no_name_can_be_is_to_be_left_out() {
         // The small plan's first axes; all three of them end with its text.
         let error = |axes: usize, rows: &str, columns: &str, levels: Option<&str>| {
-            let parts: Vec<&str> = PLAN.split("[[axes]]").take(axes + 1).collect();
-            let plan = Plan::parse(sources(&parts.join("[[axes]]"))).unwrap();
+            let views: Vec<&str> = PLAN.split("[[axes]]").take(axes + 1).collect();
+            let plan = Plan::parse(sources(&views.join("[[axes]]"))).unwrap();
             let levels = levels.map(str::to_owned);
             let axes = Axes { rows: rows.to_owned(), columns: columns.to_owned(), levels };
             shown(&plan, Some(&axes)).unwrap_err().to_string()

@@ -1,11 +1,11 @@
-//! How a part opens: a sentence and a chart that say which configurations fail, how, and how often.
+//! How a view opens: a sentence and a chart that say which configurations fail, how, and how often.
 
 use std::cmp::Reverse;
 
 use maud::{Markup, html};
 
 use super::maps::scale;
-use super::{Part, ReportError, percent, share, ties, value};
+use super::{LedgerView, ReportError, percent, share, ties, value};
 use crate::finding::{Code, Named, Severity};
 use crate::report::chart::Head;
 use crate::report::chart::heat_map::{Grid, HeatMap};
@@ -14,7 +14,7 @@ use crate::report::table::{Class, Group, Pivot};
 use crate::sweep::cell::CellId;
 use crate::sweep::summary::CellSummary;
 
-impl Part<'_> {
+impl LedgerView<'_> {
     /// Which configurations fail, how, and how often, in one sentence.
     pub(super) fn answer(&self) -> String {
         let all = self.table.all(Class::Defect).runs;

@@ -1,5 +1,5 @@
-//! A *plant*: one variant of one switch that every drawn scenario is to have, so that what it alone
-//! leads to can be looked for.
+//! A *planted variant*: one variant of one switch that every drawn scenario is to have, so that what
+//! it alone leads to can be looked for.
 
 use std::fmt;
 
@@ -17,16 +17,16 @@ const DRAWS: u64 = 400;
 
 /// A variant of a switch that is not its default.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Plant {
+pub struct PlantedVariant {
     /// The switch, as spelled in files.
     pub switch: &'static str,
     /// Its variant, as spelled in files.
     pub variant: &'static str,
 }
 
-/// A text that names no plant.
+/// A text that names no variant to plant.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum PlantError {
+pub enum PlantedVariantError {
     /// There is no `=` in it.
     #[error("must be SWITCH=VARIANT, got \"{0}\"")]
     Form(String),
@@ -45,26 +45,31 @@ pub enum PlantError {
     },
 }
 
-impl Plant {
+impl PlantedVariant {
     /// Every variant of every switch but the defaults.
-    pub fn all() -> impl Iterator<Item = Plant> {
+    pub fn all() -> impl Iterator<Item = PlantedVariant> {
         SWITCHES.iter().flat_map(|switch| {
             let others = switch.variants.iter().skip(1);
-            others.map(|variant| Plant { switch: switch.name, variant: variant.name })
+            others.map(|variant| PlantedVariant { switch: switch.name, variant: variant.name })
         })
     }
 
-    /// The plant that `text` names as `SWITCH=VARIANT`.
-    pub fn parse(text: &str) -> Result<Plant, PlantError> {
+    /// The variant that `text` names as `SWITCH=VARIANT`.
+    pub fn parse(text: &str) -> Result<PlantedVariant, PlantedVariantError> {
         let (switch, variant) =
-            text.split_once('=').ok_or_else(|| PlantError::Form(text.to_owned()))?;
-        let of_switch: Vec<Plant> = Plant::all().filter(|plant| plant.switch == switch).collect();
+            text.split_once('=').ok_or_else(|| PlantedVariantError::Form(text.to_owned()))?;
+        let of_switch: Vec<PlantedVariant> =
+            PlantedVariant::all().filter(|planted| planted.switch == switch).collect();
         let Some(first) = of_switch.first() else {
-            return Err(PlantError::Switch(switch.to_owned()));
+            return Err(PlantedVariantError::Switch(switch.to_owned()));
         };
-        of_switch.iter().copied().find(|plant| plant.variant == variant).ok_or_else(|| {
-            let known = of_switch.iter().map(|plant| plant.variant).collect();
-            PlantError::Variant { switch: first.switch, known, variant: variant.to_owned() }
+        of_switch.iter().copied().find(|planted| planted.variant == variant).ok_or_else(|| {
+            let known = of_switch.iter().map(|planted| planted.variant).collect();
+            PlantedVariantError::Variant {
+                switch: first.switch,
+                known,
+                variant: variant.to_owned(),
+            }
         })
     }
 
@@ -142,7 +147,7 @@ impl Plant {
     }
 }
 
-impl fmt::Display for Plant {
+impl fmt::Display for PlantedVariant {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}={}", self.switch, self.variant)
     }
@@ -153,10 +158,10 @@ mod tests {
     use super::*;
     use crate::world::Registry;
 
-    fn drawn(plant: Plant, count: u64) -> impl Iterator<Item = Scenario> {
+    fn drawn(planted: PlantedVariant, count: u64) -> impl Iterator<Item = Scenario> {
         let known = Registry::built_in().names();
         (0..count).map(move |seed| {
-            generate_planted(&mut Stream::new(seed, "planted"), &known, Aim::Any, plant)
+            generate_planted(&mut Stream::new(seed, "planted"), &known, Aim::Any, planted)
         })
     }
 
@@ -166,42 +171,43 @@ mod tests {
 
     #[test]
     fn plants_are_read_as_they_are_printed_and_others_refused() {
-        assert!(Plant::all().count() > 20);
-        for plant in Plant::all() {
-            assert_eq!(Plant::parse(&plant.to_string()), Ok(plant));
+        assert!(PlantedVariant::all().count() > 20);
+        for planted in PlantedVariant::all() {
+            assert_eq!(PlantedVariant::parse(&planted.to_string()), Ok(planted));
         }
         for (text, message) in [
             ("planner", "must be SWITCH=VARIANT, got \"planner\""),
             ("plan=x", "must name a switch of `kvseam list behaviours`, got \"plan\""),
             ("free_check=guarded", "free_check: must be one of none, got \"guarded\""),
         ] {
-            assert_eq!(Plant::parse(text).unwrap_err().to_string(), message);
+            assert_eq!(PlantedVariant::parse(text).unwrap_err().to_string(), message);
         }
     }
 
     #[test]
     fn every_drawn_scenario_is_valid_and_has_the_variant() {
         let known = Registry::built_in().names();
-        for plant in Plant::all() {
-            for scenario in drawn(plant, 50) {
-                assert_eq!(validate(&scenario, &known), Ok(()), "{plant}: {scenario:?}");
+        for planted in PlantedVariant::all() {
+            for scenario in drawn(planted, 50) {
+                assert_eq!(validate(&scenario, &known), Ok(()), "{planted}: {scenario:?}");
                 let unusual = scenario.behaviours().unusual();
-                assert!(unusual.contains(&(plant.switch, plant.variant)), "{plant}");
-                assert!(!plant.is_objected_to(&plant.without(&scenario)), "{plant}");
+                assert!(unusual.contains(&(planted.switch, planted.variant)), "{planted}");
+                assert!(!planted.is_objected_to(&planted.without(&scenario)), "{planted}");
             }
         }
     }
 
     #[test]
     fn no_objection_to_another_switch_is_left_without_need() {
-        for plant in Plant::all() {
-            for scenario in drawn(plant, 50) {
-                let is_objected = plant.is_objected_to(&scenario);
-                for other in objected(&scenario).into_iter().filter(|&name| name != plant.switch) {
+        for planted in PlantedVariant::all() {
+            for scenario in drawn(planted, 50) {
+                let is_objected = planted.is_objected_to(&scenario);
+                for other in objected(&scenario).into_iter().filter(|&name| name != planted.switch)
+                {
                     let mut without = scenario.clone();
                     without.behaviour.reset(other);
-                    let still = plant.is_objected_to(&without);
-                    assert!(is_objected && !still, "{plant}: {other} in {scenario:?}");
+                    let still = planted.is_objected_to(&without);
+                    assert!(is_objected && !still, "{planted}: {other} in {scenario:?}");
                 }
             }
         }
@@ -209,8 +215,9 @@ mod tests {
 
     #[test]
     fn a_plant_that_needs_company_gets_it() {
-        let plant = Plant::parse("free_check=none").unwrap();
-        let with_objection = drawn(plant, 200).filter(|scenario| plant.is_objected_to(scenario));
+        let planted = PlantedVariant::parse("free_check=none").unwrap();
+        let with_objection =
+            drawn(planted, 200).filter(|scenario| planted.is_objected_to(scenario));
         let mut count = 0;
         for scenario in with_objection {
             let switches = objected(&scenario);
@@ -224,7 +231,7 @@ mod tests {
     #[test]
     fn sound_alternatives_are_told_from_what_can_be_objected_to() {
         let known = Registry::built_in().names();
-        let can = |text| Plant::parse(text).unwrap().can_be_objected_to(&known);
+        let can = |text| PlantedVariant::parse(text).unwrap().can_be_objected_to(&known);
         assert!(can("free_check=none") && can("decode_prefix_cut=padded_up"));
         assert!(!can("planner=indexed") && !can("decode_match_unit=token"));
     }

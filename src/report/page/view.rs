@@ -1,4 +1,4 @@
-//! A *part* of a page: what one ledger shows, section after section.
+//! A *view* of a ledger: what a page shows of it, section after section.
 
 use std::path::Path;
 
@@ -14,25 +14,25 @@ use crate::report::table::{Class, Table};
 use crate::report::{former, number};
 use crate::sweep::ledger::Ledger;
 
-/// The part of a page that shows one ledger.
-pub(super) struct Part<'a> {
+/// What a page shows of one ledger.
+pub(super) struct LedgerView<'a> {
     pub(super) ledger: &'a Ledger,
     pub(super) table: Table<'a>,
     pub(super) marks: Tally<Mark>,
     pub(super) shown: Shown,
-    /// Begins the names of files and anchors, so that parts do not share any.
+    /// Begins the names of files and anchors, so that no two views share one.
     pub(super) prefix: String,
     out: &'a Path,
 }
 
-impl<'a> Part<'a> {
+impl<'a> LedgerView<'a> {
     pub(super) fn of(
         ledger: &'a Ledger,
         options: &Options,
         prefix: String,
         out: &'a Path,
-    ) -> Result<Part<'a>, ReportError> {
-        Ok(Part {
+    ) -> Result<LedgerView<'a>, ReportError> {
+        Ok(LedgerView {
             ledger,
             table: Table { plan: &ledger.plan, cells: ledger.summaries()? },
             marks: ledger.marks()?,
@@ -42,7 +42,7 @@ impl<'a> Part<'a> {
         })
     }
 
-    /// Writes the files of the part. Answers its sections, and what they say of the comparison
+    /// Writes the files of the view. Returns its sections, and what they say of the comparison
     /// with an earlier ledger.
     pub(super) fn all(&self, options: &Options) -> Result<(Markup, Vec<String>), ReportError> {
         let (news, told) = match &options.against {
@@ -52,7 +52,7 @@ impl<'a> Part<'a> {
         let codes = self.table.codes().into_iter().map(Class::Code);
         let classes = std::iter::once(Class::Defect).chain(codes).map(|class| self.class(class));
         let classes: Vec<Markup> = classes.collect::<Result<_, _>>()?;
-        let part = html! {
+        let view = html! {
             h1 id={ (self.prefix) "top" } { (self.table.plan.title) }
             p.answer { (prose(&self.answer())) }
             (self.notes())
@@ -68,7 +68,7 @@ impl<'a> Part<'a> {
             (self.impossible())
             (self.sources())
         };
-        Ok((part, told))
+        Ok((view, told))
     }
 
     /// Links to the sections.

@@ -1,8 +1,9 @@
-//! What a user can say of a refused request besides its line, and the arithmetic of pages on such numbers.
+//! What a user knows of a refused request besides its error line, and the arithmetic of pages on
+//! such numbers.
 
-/// What is known of the request besides its line. All in tokens but the ranks.
+/// What is known of the request besides its error line: all in tokens but the ranks.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Given {
+pub struct KnownSizes {
     /// P.
     pub page_size: Option<u32>,
     /// N.
@@ -13,7 +14,7 @@ pub struct Given {
     pub prefix: Option<u32>,
 }
 
-impl Given {
+impl KnownSizes {
     /// P and N, if both are known.
     pub(super) fn sizes(&self) -> Option<(i64, i64)> {
         Some((self.page_size?.into(), self.ranks?.into()))
@@ -33,7 +34,7 @@ impl Given {
         Some(i64::from(self.prompt?) - self.prefix())
     }
 
-    /// The options that are not given.
+    /// The command's options that were left out.
     pub(super) fn missing(&self) -> String {
         let options = [
             ("--page-size", self.page_size),
