@@ -12,7 +12,8 @@ use rusqlite::{Row, Statement};
 use serde::Serialize;
 
 use super::cell::CellId;
-use super::ledger::{Ledger, LedgerError, sqlite, unsigned};
+use super::column::unsigned;
+use super::ledger::{Ledger, LedgerError, sqlite};
 use super::schema;
 use crate::finding::{Code, Named};
 

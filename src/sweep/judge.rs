@@ -3,8 +3,9 @@
 use std::fmt;
 
 use super::cell::CellId;
+use super::column::unsigned;
 use super::expect::Expectation;
-use super::ledger::{Ledger, LedgerError, unsigned};
+use super::ledger::{Ledger, LedgerError};
 use super::plan::Plan;
 use super::summary::CellSummary;
 use crate::finding::{Mark, Named};

@@ -15,12 +15,12 @@ use rusqlite::{Connection, ErrorCode, OpenFlags, Transaction, params, params_fro
 use siphasher::sip::SipHasher13;
 
 use super::cell::{CellId, RunId};
+use super::column::{corrupt, signed, unsigned};
 use super::due::Due;
 use super::plan::{Plan, PlanError, Sources};
 use super::run_set::RunSet;
 use super::schema::{self, key};
 use super::shard::Shard;
-use super::summary::corrupt;
 use crate::finding::{Findings, Named, Run, Tally};
 use crate::scenario::Scenario;
 
@@ -298,15 +298,6 @@ impl Ledger {
 /// Whether what a run found is a defect, as the `verdict` column spells it.
 pub fn verdict(findings: &Findings) -> &'static str {
     if findings.is_clean() { "clean" } else { "defect" }
-}
-
-/// A count read back. Counts are written from `u64`s below 2^63.
-pub(super) fn unsigned(value: i64) -> u64 {
-    value.cast_unsigned()
-}
-
-pub(super) fn signed(value: u64) -> i64 {
-    i64::try_from(value).expect("counts, seeds and ticks stay below 2^63")
 }
 
 pub(super) fn sqlite(path: &Path, source: rusqlite::Error) -> LedgerError {

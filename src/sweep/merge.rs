@@ -7,7 +7,8 @@ use rusqlite::types::Value;
 use rusqlite::{Connection, Transaction, params_from_iter};
 
 use super::cell::RunId;
-use super::ledger::{Ledger, LedgerError, connect_new, sqlite, unsigned};
+use super::column::unsigned;
+use super::ledger::{Ledger, LedgerError, connect_new, sqlite};
 use super::run_set::RunSet;
 use super::schema;
 use super::shard::Shard;

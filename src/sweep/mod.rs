@@ -30,6 +30,8 @@
 
 pub mod axis;
 pub mod cell;
+#[cfg(feature = "report")]
+mod column;
 pub mod due;
 #[cfg(feature = "report")]
 pub mod estimate;

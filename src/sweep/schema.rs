@@ -3,7 +3,7 @@
 use rusqlite::{Connection, Transaction, params};
 
 use super::cell::CellId;
-use super::ledger::signed;
+use super::column::signed;
 use super::plan::{self, Plan};
 use super::shard::Shard;
 use crate::finding::{Chance, Code, FreeRun, Mark, Metric, Named, Severity};

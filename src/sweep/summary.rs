@@ -5,7 +5,8 @@ use std::collections::BTreeMap;
 use rusqlite::Row;
 use rusqlite::types::Type;
 
-use super::ledger::{Ledger, LedgerError, unsigned};
+use super::column::{corrupt, unsigned};
+use super::ledger::{Ledger, LedgerError};
 use crate::finding::{Chance, Code, FreeRun, FreeSample, Mark, Metric, Named, Side, Tally};
 use crate::stats::Ratio;
 
@@ -203,11 +204,6 @@ fn at<'a, T>(cells: &'a mut [T], row: &Row) -> rusqlite::Result<&'a mut T> {
         let reason = format!("cell: must be below {count}, the cells of the plan, got {cell}");
         corrupt(0, Type::Integer, reason)
     })
-}
-
-/// A value that no ledger of ours has.
-pub(super) fn corrupt(column: usize, found: Type, reason: String) -> rusqlite::Error {
-    rusqlite::Error::FromSqlConversionFailure(column, found, reason.into())
 }
 
 #[cfg(test)]
