@@ -1,0 +1,153 @@
+//! Policies from outside the library: a plan names them, a sweep runs and a report shows them.
+
+use std::collections::BTreeSet;
+use std::error::Error;
+use std::fs;
+use std::path::PathBuf;
+use std::sync::atomic::AtomicBool;
+
+use kvseam::cache::Anchor;
+use kvseam::cache::eviction::{EvictionPolicy, Node, Stamp, Usage};
+use kvseam::finding::Metric;
+use kvseam::report::page;
+use kvseam::sweep::execute::execute;
+use kvseam::sweep::ledger::Ledger;
+use kvseam::sweep::plan::{Plan, Sources};
+use kvseam::sweep::runner::{Runner, Simulator};
+use kvseam::world::Registry;
+
+const BASE: &str = r#"
+version = 1
+title = "Shared prefixes on a small prefill pool"
+layout = { page_size = 4, ranks = 2 }
+prefill = { pages = 40 }
+decode = { pages = 64, reserved_tokens = 4 }
+
+[workload.synthetic]
+requests = 40
+arrivals = { fixed = { gap = 100_000 } }
+prompt = { uniform = { min = 5, max = 40 } }
+output = { fixed = 2 }
+prefix_groups = 4
+prefix = { fixed = 24 }
+"#;
+
+const PLAN: &str = r#"
+version = 1
+title = "Own policies beside built-in ones"
+base = "base.toml"
+seeds = { first = 1, count = 5 }
+
+[[axes]]
+path = "prefill.eviction"
+values = ["lru", "own_lru", "mru", "own_mru"]
+"#;
+
+/// What was used last goes last, or first: as a user of the library would write it.
+struct ByAccess {
+    newest_first: bool,
+    offered: BTreeSet<(Stamp, Anchor)>,
+}
+
+impl EvictionPolicy for ByAccess {
+    fn offer(&mut self, node: &Node<'_>) {
+        assert!(self.offered.insert((node.usage.access, node.anchor)), "offered twice");
+    }
+
+    fn withdraw(&mut self, node: &Node<'_>) {
+        assert!(self.offered.remove(&(node.usage.access, node.anchor)), "never offered");
+    }
+
+    fn used(&mut self, before: &Usage, node: &Node<'_>, offered: bool) {
+        assert_eq!(self.offered.remove(&(before.access, node.anchor)), offered);
+        if offered {
+            self.offered.insert((node.usage.access, node.anchor));
+        }
+    }
+
+    fn victim(&mut self, _now: Stamp) -> Option<Anchor> {
+        let next =
+            if self.newest_first { self.offered.pop_last() } else { self.offered.pop_first() };
+        next.map(|(_, anchor)| anchor)
+    }
+
+    fn clear(&mut self) {
+        self.offered.clear();
+    }
+}
+
+fn registry() -> Registry {
+    let mut registry = Registry::default();
+    for (name, newest_first) in [("own_lru", false), ("own_mru", true)] {
+        registry.eviction(name, move |_server| {
+            Box::new(ByAccess { newest_first, offered: BTreeSet::new() })
+        });
+    }
+    registry
+}
+
+fn plan() -> Plan {
+    let plan = Plan::parse(Sources {
+        plan_path: "plan.toml".into(),
+        plan: PLAN.to_owned(),
+        base_path: "base.toml".into(),
+        base: BASE.to_owned(),
+    });
+    plan.expect("the plan parses")
+}
+
+/// An empty folder for a test, gone with the next run of it.
+fn folder(test: &str) -> PathBuf {
+    let folder = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(test);
+    drop(fs::remove_dir_all(&folder));
+    fs::create_dir_all(&folder).expect("the folder for tests can be written to");
+    folder
+}
+
+#[test]
+fn an_own_policy_is_swept_and_reported_as_a_built_in_one() -> Result<(), Box<dyn Error>> {
+    let (folder, plan, registry) = (folder("own-policies"), plan(), registry());
+    let simulator = Simulator::new(&plan, &registry);
+    let path = folder.join("ledger.sqlite");
+    let mut ledger = Ledger::start(&path, &plan, |cell| simulator.check(cell))?;
+    let outcome = execute(&mut ledger, 2, &AtomicBool::new(false), simulator, |_| {})?;
+    assert_eq!((outcome.progress.done, outcome.judged.errors), (20, 0));
+    assert_eq!(outcome.impossible.len(), 0);
+    drop(ledger);
+
+    // Who reads the ledger knows nothing of the registry.
+    let ledger = Ledger::open(&path)?;
+    let figures = ledger.ratios(&[
+        (Metric::PrefillHitTokens, Metric::PromptTokens),
+        (Metric::EvictedPrefillPages, Metric::Requests),
+        (Metric::WaitTicks, Metric::Requests),
+    ])?;
+    let [lru, own_lru, mru, own_mru] = figures.as_slice() else { panic!("four cells") };
+    assert_eq!(lru, own_lru, "one order, written twice");
+    assert_eq!(mru, own_mru, "one order, written twice");
+    assert_ne!(lru, mru, "the policy decides what is found");
+
+    let options = page::Options { axes: None, against: None };
+    let written = page::write(&[ledger], &options, &folder.join("report"))?;
+    let page = fs::read_to_string(written.page)?;
+    for name in ["own_lru", "own_mru"] {
+        assert!(page.contains(name), "{name} is not in the report");
+    }
+    Ok(())
+}
+
+#[test]
+fn a_sweep_that_goes_on_without_the_policy_has_errors_and_no_other_policys_runs()
+-> Result<(), Box<dyn Error>> {
+    let (folder, plan, registry) = (folder("without-own-policies"), plan(), registry());
+    let own = Simulator::new(&plan, &registry);
+    let mut ledger = Ledger::start(&folder.join("ledger.sqlite"), &plan, |cell| own.check(cell))?;
+    let built_in = Simulator::new(&plan, Registry::built_in());
+    let outcome = execute(&mut ledger, 1, &AtomicBool::new(false), built_in, |_| {})?;
+    assert_eq!((outcome.progress.done, outcome.judged.errors), (20, 10));
+    for (cell, summary) in ledger.summaries()?.iter().enumerate() {
+        let expected = if cell % 2 == 0 { (5, 0) } else { (0, 5) };
+        assert_eq!((summary.runs, summary.errors), expected, "cell {cell}");
+    }
+    Ok(())
+}
