@@ -92,9 +92,9 @@ pub fn generate(choices: &mut impl Choices, known: &KnownPolicies, aim: Aim) -> 
     scenario
 }
 
-/// Draws a valid scenario with the variant `planted`, and sets back what else the lint objects to, as
-/// far as `planted` can do without it. Where nothing makes `planted` act, the one switch that would is
-/// set, too, if there is one.
+/// Draws a valid scenario with the variant `planted`, and sets back what else the lint objects to,
+/// as far as `planted` can do without it. Where nothing makes `planted` act, the one switch that
+/// would is set, too, if there is one.
 pub fn generate_planted(
     choices: &mut impl Choices,
     known: &KnownPolicies,

@@ -1,9 +1,9 @@
 //! The proof that the hunters see: every unsound behaviour is planted in turn, and each fuzz target
 //! that draws scenarios looks for it.
 //!
-//! A *measurement* is one run of one target with one planted variant and one seed, up to
-//! the first finding that this variant alone has caused. It is one line of the state file, so that a stopped hunt goes
-//! on where it ended.
+//! A *measurement* is one run of one target with one planted variant and one seed, up to the first
+//! finding that this variant alone has caused. It is one line of the state file, so that a stopped
+//! hunt goes on where it ended.
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;

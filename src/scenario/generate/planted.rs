@@ -1,5 +1,5 @@
-//! A *planted variant*: one variant of one switch that every drawn scenario is to have, so that what
-//! it alone leads to can be looked for.
+//! A *planted variant*: one variant of one switch that every drawn scenario is to have, so that
+//! what it alone leads to can be looked for.
 
 use std::fmt;
 
