@@ -57,8 +57,9 @@ pub fn runs_behind(
     })
 }
 
-/// The number of one token history up to a run's start, together with that run's content. Equal
-/// chain at equal position means equal tokens from the sequence's start to there.
+/// The identity of a token history: a number for all tokens before a run together with the run's
+/// own content. Equal chains at equal positions mean equal tokens from the sequence's start to
+/// there.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ChainId(pub u32);
 

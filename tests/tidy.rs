@@ -16,18 +16,15 @@ const FOLDERS: &[&str] = &["src", "tests", "benches", "examples", "fuzz/src", "f
 /// Rooms whose long lines and questions are left for now: they are rewritten at this time, and
 /// their comments are broken anew when that is done.
 const LEFT_FOR_NOW: &[&str] = &[
-    "src/cache",
-    "src/claims",
-    "src/cli",
-    "src/conform",
     "src/engine",
-    "src/explain",
     "src/memory.rs",
     "src/oracle",
     "src/planner",
-    "src/pool",
     "src/sweep",
-    "src/world",
+    "src/world/decode",
+    "src/world/handoff.rs",
+    "src/world/log.rs",
+    "src/world/reading.rs",
 ];
 
 /// A question is no documentation: "Whose.", "By whom.".

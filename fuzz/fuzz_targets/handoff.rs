@@ -1,4 +1,4 @@
-//! Facts in any order, repeated and late, end every transfer once.
+//! Signals in any order, repeated and late, end every transfer once.
 #![no_main]
 
 use arbitrary::Unstructured;

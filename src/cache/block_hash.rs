@@ -1,11 +1,11 @@
 //! The block-hash cache: a table from page hashes to pages, and a queue of the pages that may go.
 //!
 //! Where an engine chains hashes, a page is named here by its ordinal and its [`PageKey`], which
-//! together stand for all tokens up to its end. Each page is dropped for itself. Those without a lock
-//! wait in a queue, least recently used first: a lock takes them out, and the end of their last lock
-//! puts them back at the end, the last pages of a prompt before its first ones, so that prompts are
-//! evicted from their ends. Neither a lookup alone nor an insert of what is there already counts as
-//! a use.
+//! together stand for all tokens up to its end. Each page is dropped for itself. Those without a
+//! lock wait in a queue, least recently used first: a lock takes them out, and the end of their
+//! last lock puts them back at the end, the last pages of a prompt before its first ones, so that
+//! prompts are evicted from their ends. Neither a lookup alone nor an insert of what is there
+//! already counts as a use.
 //!
 //! So a page can go before one that follows it, where a prompt was inserted beside older pages of
 //! its beginning. Lookups then end at the gap, and what follows is out of reach, though still owned
@@ -29,7 +29,8 @@ type Hash = (Pages, PageKey);
 struct Block {
     hash: Hash,
     page: PageId,
-    /// The block of the page before, as the last walk over this one found it. It may have gone since.
+    /// The block of the page before, as the last walk over this one found it. It may have gone
+    /// since.
     before: Anchor,
     /// Locks taken on this very block.
     own_locks: u32,
@@ -37,8 +38,8 @@ struct Block {
     locks: u32,
     /// Its place in the queue.
     turn: Option<u64>,
-    /// Changes whenever older anchors of this slot must not be used any more: when the block goes, and
-    /// when the page before it is another one.
+    /// Changes whenever older anchors of this slot must not be used any more: when the block goes,
+    /// and when the page before it is another one.
     generation: u32,
 }
 

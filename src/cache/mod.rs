@@ -17,8 +17,8 @@ use crate::units::{PageId, Pages};
 /// The place in a cache where a lookup ended; locking it protects everything above.
 ///
 /// An anchor that was locked stays valid until it is unlocked. Otherwise it dies at an eviction of
-/// its place or of something above, and is never taken for a newer place. What its two numbers mean
-/// is the affair of the cache that gave it.
+/// its place or of something above, and is never taken for a newer place. Only the cache
+/// that gave the anchor knows what its two numbers mean.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Anchor {
     /// Where the place is kept.
@@ -70,7 +70,7 @@ pub trait PrefixCache: Send {
     /// Pages under a lock.
     fn protected(&self) -> Pages;
 
-    /// Every page that the cache holds, in an order that depends on its past only.
+    /// Every page that the cache holds, in an order that depends on nothing but the calls so far.
     fn pages(&self) -> Box<dyn Iterator<Item = PageId> + '_>;
 }
 

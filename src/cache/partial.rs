@@ -10,12 +10,13 @@ use std::collections::{BTreeMap, BTreeSet};
 use crate::prompt::{ChainId, Segment, Sequence};
 use crate::units::{PageId, PageSize, Pages, Tokens};
 
-/// The cached pages of one cache, by what they hold at each ordinal.
+/// The pages of one cache by what they hold, for each page ordinal of a sequence.
 pub struct PartialIndex {
     page: PageSize,
-    /// Which pages hold this chain in the page of this ordinal, by the position that they hold it up to.
+    /// For each chain and page ordinal: up to which position a page holds the chain, and which
+    /// page.
     ends: BTreeSet<(ChainId, Pages, Tokens, PageId)>,
-    /// What to take out of `ends` with a page.
+    /// The entries of `ends` for each page, so that they can be removed with it.
     held: BTreeMap<PageId, (Pages, Vec<Segment>)>,
 }
 
@@ -94,7 +95,7 @@ mod tests {
         proptest::collection::vec(run, 0..6)
     }
 
-    /// The token list that runs stand for.
+    /// The tokens that `runs` stand for, one by one.
     fn tokens(runs: &[Run]) -> Vec<(u64, u32)> {
         runs.iter()
             .flat_map(|run| (0..run.len.0).map(|i| (run.content.0, run.offset.0 + i)))

@@ -241,7 +241,7 @@ fn as_slot(index: usize) -> Slot {
     Slot::try_from(index).expect("fewer nodes than pages")
 }
 
-/// How many elements both begin with.
+/// The length of the common beginning.
 fn common_prefix(stretch: &[PageKey], keys: &[PageKey]) -> usize {
     if keys.starts_with(stretch) {
         return stretch.len();

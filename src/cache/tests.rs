@@ -9,8 +9,8 @@ fn pages(pages: [u32; 3]) -> [PageId; 3] {
     pages.map(PageId)
 }
 
-/// An empty cache that is filled with three `keys` and cleared drops locked pages, too, and no anchor
-/// outlives it.
+/// An empty cache that is filled with three `keys` and cleared drops locked pages, too, and no
+/// anchor outlives it.
 pub(super) fn assert_cleared(cache: &mut dyn PrefixCache, keys: &[PageKey]) {
     let root = cache.lookup(keys).anchor;
     cache.insert(keys, &pages([7, 8, 9]), 0);

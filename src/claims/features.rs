@@ -1,5 +1,5 @@
-//! How large a drawn scenario is, and what it has in it by name: policies, switches, faults, and what
-//! its run reached.
+//! How large a drawn scenario is, and what it has in it by name: policies, switches, faults, and
+//! what its run reached.
 
 use std::collections::BTreeSet;
 
@@ -29,8 +29,8 @@ pub const OTHERS: [&str; 15] = [
     "pages of one row",
 ];
 
-/// How large a scenario is: requests that arrived, the pages of a prefill and a decode pool together,
-/// and those of all servers.
+/// How large a scenario is: requests that arrived, the pages of a prefill and a decode pool
+/// together, and those of all servers.
 pub fn sizes(scenario: &Scenario, run: &Run) -> [(&'static str, u64); 3] {
     let Scenario { prefill, decode, .. } = scenario;
     let (source, target) = (u64::from(prefill.pages), u64::from(decode.pages));

@@ -1,5 +1,5 @@
-//! Handoff: signals in any order, repeated and late, are answered as defined, end every transfer once,
-//! and give nothing back that a copy still needs.
+//! Handoff: signals in any order, repeated and late, are answered as defined, end every transfer
+//! once, and give nothing back that a copy still needs.
 
 use super::sizes;
 use crate::behaviour::{DoubledMessage, ReleaseOnAbort, SourceRelease, TransferCompletion};
@@ -10,7 +10,7 @@ use crate::world::handoff::{Rules, Signal};
 /// Signals of one case, at most.
 const SIGNALS: u32 = 64;
 
-/// Tells a handoff drawn signals.
+/// Gives a handoff drawn signals.
 pub fn ends_once_whatever_it_is_told(choices: &mut impl Choices) {
     let (ranks, pieces) = (choices.within(1..=4), choices.within(1..=4));
     let mut case = Case { ranks, pieces, rules: Rules::default(), signals: Vec::new() };

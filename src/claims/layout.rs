@@ -4,8 +4,9 @@ use crate::layout::Layout;
 use crate::scenario::generate::Choices;
 use crate::units::{PageId, Rank, Tokens};
 
-/// At a drawn place, one more position goes to exactly one rank, as that rank's next row, and comes
-/// back from there. With no row at length 0 that makes a bijection.
+/// One step of an induction: at a drawn length, the next position goes to exactly one rank, as that
+/// rank's next row, and is found from there again. With no rows at length 0, positions and rows are
+/// a bijection.
 pub fn places_every_position_once(choices: &mut impl Choices) {
     let interleave = choices.within(1..=32);
     let page = interleave * choices.within(1..=8);

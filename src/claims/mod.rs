@@ -2,8 +2,8 @@
 //!
 //! A *claim* takes its decisions from [`Choices`](crate::scenario::generate::Choices), or a whole
 //! text from bytes, compares the code with a definition written anew in plain terms, and panics
-//! where they differ. Fuzz targets are these functions and nothing else; the tests here try the same
-//! claims on random streams.
+//! where they differ. Fuzz targets are these functions and nothing else; the tests here try the
+//! same claims on random streams.
 
 pub mod allocator;
 pub mod features;

@@ -42,8 +42,8 @@ fn draw(choices: &mut impl Choices) -> Case {
     Case { page, ranks, rank, offset, prefix, tokens: Some(tokens), src, dst }
 }
 
-/// A list of different pages, in no order. The lowest draw is the longest, so that calls stay large when
-/// a fuzzer's bytes end.
+/// A list of different pages, in no order. The lowest draw is the longest, so that calls stay large
+/// when a fuzzer's bytes end.
 fn pages(choices: &mut impl Choices) -> Vec<PageId> {
     let count = PAGES_MAX - choices.within(0..=PAGES_MAX);
     let (first, step) = (choices.within(0..=9), choices.within(1..=3));

@@ -1,5 +1,5 @@
-//! Prefix caches: what is found, kept, protected and dropped agrees with a table of prefixes, for the
-//! radix tree under every eviction policy and for the block-hash cache.
+//! Prefix caches: what is found, kept, protected and dropped agrees with a table of prefixes, for
+//! the radix tree under every eviction policy and for the block-hash cache.
 
 use super::sizes;
 use crate::cache::block_hash::BlockHashCache;

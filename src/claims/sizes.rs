@@ -46,7 +46,7 @@ impl Sizes {
     }
 }
 
-/// `part` hundredfold over `whole`, rounded down, which is positive.
+/// 100 · `part` / `whole`, rounded down; `whole` must be positive.
 fn hundredths(part: u64, whole: u64) -> u64 {
     (u128::from(part) * 100 / u128::from(whole)).try_into().unwrap_or(u64::MAX)
 }
@@ -68,9 +68,9 @@ impl fmt::Display for Sizes {
 /// Prints what it has counted at the end of its thread, which for the main thread is that of the
 /// process.
 #[derive(Default)]
-struct Told(Sizes);
+struct PrintedWhenDropped(Sizes);
 
-impl Drop for Told {
+impl Drop for PrintedWhenDropped {
     fn drop(&mut self) {
         if self.0.cases > 0 {
             eprint!("{}", self.0);
@@ -79,7 +79,7 @@ impl Drop for Told {
 }
 
 thread_local! {
-    static TOLD: RefCell<Told> = RefCell::default();
+    static TOLD: RefCell<PrintedWhenDropped> = RefCell::default();
 }
 
 /// Whether cases are counted.

@@ -90,8 +90,9 @@ const DRAWS: u64 = 1_500;
 
 /// What must be in a twentieth of sound scenarios.
 fn expected(known: &KnownPolicies) -> Vec<String> {
-    // A padded prefix is never sound, and what is sound is never refused by the planner. Two requests
-    // that hold each other's pages are a coincidence of three features, each of which is asked for.
+    // A padded prefix is never sound, and what is sound is never refused by the planner. Two
+    // requests that hold each other's pages are a coincidence of three features, each of which is
+    // asked for.
     const NEVER: [Mark; 3] = [Mark::PrefixPadded, Mark::RefusedServedAgain, Mark::CrossHeld];
     let mut names = Vec::new();
     for side in ["prefill", "decode"] {

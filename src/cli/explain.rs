@@ -26,11 +26,12 @@ Examples:
   kvseam explain --learn 2000 --out src/explain/causes.toml
   kvseam explain refused.misaligned --format json";
 
-/// Says what a code or an engine's error line means, what must hold, what breaks it, and what to check.
+/// Says what a code or an engine's error line means, what must hold, what breaks it, and what to
+/// check.
 ///
-/// An error line is read word for word, whatever stands around it. The more is known of the request, the
-/// more is said. Behaviours are ranked by how often each led to such a line when it was planted alone in
-/// sound scenarios, in a sweep whose counts are part of the program.
+/// An error line is read word for word, whatever stands around it. The more is known of the
+/// request, the more is said. Behaviours are ranked by how often each led to such a line when it
+/// was planted alone in sound scenarios, in a sweep whose counts are part of the program.
 #[derive(Args)]
 #[command(before_help = EXAMPLES)]
 pub(super) struct ExplainArgs {
@@ -153,7 +154,7 @@ fn learn(scenarios: u64, args: &ExplainArgs) -> Result<Exit, CliError> {
     Ok(Exit::Clean)
 }
 
-/// What stands above a table.
+/// The comment at the head of the table's file.
 const HEADER: &str = "\
 # Which behaviours lead to which codes and error lines; src/explain/causes.rs says how it is counted.
 # Made by `kvseam explain --learn`, never by hand.
@@ -227,7 +228,7 @@ impl LineAnswer<'_> {
     }
 }
 
-/// A line for each cause with its counts, and what to run.
+/// A line for each cause with its counts, and the command that shows it.
 fn counted(causes: &[&Cause], runs: impl Fn(&Cause) -> u64) -> String {
     let mut rows = Vec::new();
     for cause in causes {

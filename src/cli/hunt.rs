@@ -24,10 +24,11 @@ Examples:
 
 /// Plants every unsound behaviour in turn and measures which fuzz targets find it, and how soon.
 ///
-/// Builds the targets with cargo-fuzz, runs each with an empty corpus up to its first find, and writes
-/// a table. What is measured is kept beside it, so that the same command goes on where it was stopped;
-/// another build or limit is measured anew. Exit code 4 when a behaviour is not found by the target
-/// meant for it, 3 when the simulation panicked or the lint had no objection to what was found.
+/// Builds the targets with cargo-fuzz, runs each with an empty corpus up to its first find, and
+/// writes a table. What is measured is kept beside it, so that the same command goes on where it
+/// was stopped; another build or limit is measured anew. Exit code 4 when a behaviour is not found
+/// by the target meant for it, 3 when the simulation panicked or the lint had no objection to what
+/// was found.
 #[derive(Args)]
 #[command(before_help = EXAMPLES)]
 pub(super) struct HuntArgs {

@@ -16,8 +16,8 @@ Examples:
 
 /// Turns the artifact of a crash into a minimised scenario file and prints its path.
 ///
-/// The file is named by the finding and a digest of the scenario, so that two crashes of one mistake
-/// give one file. Sizes, what was tried and whether the file is new go to standard error.
+/// The file is named by the finding and a digest of the scenario, so that two crashes of one
+/// mistake give one file. Sizes, what was tried and whether the file is new go to standard error.
 #[derive(Args)]
 #[command(before_help = EXAMPLES)]
 pub(super) struct ImportArgs {

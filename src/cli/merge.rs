@@ -17,9 +17,9 @@ Examples:
 
 /// Joins the ledgers of a sweep's shards into one, as if one machine had done the sweep.
 ///
-/// Ledgers of different plans, and two that hold the same run, are refused. Runs that none holds are
-/// named, and the command ends with 4; `sweep PLAN --out LEDGER` does them. Marks and expected rates
-/// are judged here.
+/// Ledgers of different plans, and two that hold the same run, are refused. Runs that none holds
+/// are named, and the command ends with 4; `sweep PLAN --out LEDGER` does them. Marks and expected
+/// rates are judged here.
 #[derive(Args)]
 #[command(before_help = EXAMPLES)]
 pub(super) struct MergeArgs {

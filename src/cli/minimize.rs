@@ -20,8 +20,8 @@ Examples:
 
 /// Prints the smallest scenario that has the same finding, with what it must show.
 ///
-/// Requests go, then tokens, switches, faults and fields; times become round. Sizes and the number of
-/// runs go to standard error.
+/// Requests go, then tokens, switches, faults and fields; times become round. Sizes and the number
+/// of runs go to standard error.
 #[derive(Args)]
 #[command(before_help = EXAMPLES)]
 pub(super) struct MinimizeArgs {

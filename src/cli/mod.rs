@@ -83,7 +83,7 @@ enum Command {
     List(list::ListArgs),
 }
 
-/// The outcome of a command that ran to its end; the numbers are the exit codes of the process.
+/// How a command ended that ran to its end; the numbers are the exit codes of the process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Exit {
     Clean = 0,
@@ -93,7 +93,7 @@ enum Exit {
     Interrupted = 130,
 }
 
-/// Why a command could not say all.
+/// Why a command could not finish its answer.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 enum CliError {
     /// What the user gave cannot be used. Exit code 2.
@@ -105,7 +105,7 @@ enum CliError {
 }
 
 impl CliError {
-    /// Says it, and how the process then ends.
+    /// Prints the message and returns the exit code.
     fn end(&self) -> ExitCode {
         say(format_args!("error: {self}"));
         ExitCode::from(match self {
@@ -122,15 +122,15 @@ impl CliError {
         CliError::Failure(error.to_string())
     }
 
-    /// What follows from a ledger that cannot be used, or not be filled for want of place.
+    /// The error for a ledger that cannot be used, or not be filled because the disk is full.
     fn ledger(error: &LedgerError) -> CliError {
         if error.is_full() { CliError::failure(error) } else { CliError::input(error) }
     }
 }
 
 impl Cli {
-    /// The command that the process's arguments name. Without one, help or a version has been printed,
-    /// which are answers like any other, or what is wrong has been said.
+    /// The command that the process's arguments name. Without one, help or a version has been
+    /// printed, which are answers like any other, or what is wrong has been said.
     pub fn of_arguments() -> Result<Cli, ExitCode> {
         Cli::try_parse().map_err(|answer| match answer.print() {
             Err(error) if !answer.use_stderr() && error.kind() != ErrorKind::BrokenPipe => {

@@ -166,7 +166,7 @@ impl NightUnderWay<'_> {
         self.night.defects.push((defect, is_new));
     }
 
-    /// A defect that would be seen every night.
+    /// Adds a defect that every night would see.
     fn add_checked(&mut self, id: String, title: String, file: Option<PathBuf>) {
         let (is_looked_at_every_night, is_kept) = (true, false);
         self.add(Defect { id, title, file, is_looked_at_every_night, is_kept });
@@ -226,7 +226,8 @@ impl NightUnderWay<'_> {
         Ok(())
     }
 
-    /// The rates of all cells together. A defect in a cell without an objection is a bug of this project.
+    /// The rates of all cells together. A defect in a cell without an objection is a bug of this
+    /// project.
     fn judge_sweep(&mut self, ledger: &Ledger) -> Result<BTreeMap<Code, Rate>, CliError> {
         let summaries = ledger.summaries().map_err(CliError::failure)?;
         let mut rates = BTreeMap::new();
@@ -290,7 +291,8 @@ impl NightUnderWay<'_> {
         let stop = self.stop;
         let figures = target.run(share, stop, |artifact, said| {
             Ok(match judge.judge(name, artifact, said)? {
-                // A target that panicked would go on to panic; what sound scenarios show may differ.
+                // A target that panicked would go on to panic; what sound scenarios show may
+                // differ.
                 Find::Defect(defect) => {
                     let is_scenario = defect.id.ends_with(".toml");
                     self.add(defect);

@@ -43,7 +43,7 @@ impl Output {
         Output { writer: BufWriter::new(io::stdout().lock()), is_closed: false }
     }
 
-    /// Nobody reads on.
+    /// Whether the reader has gone away.
     pub(super) fn is_closed(&self) -> bool {
         self.is_closed
     }
@@ -75,7 +75,7 @@ pub(super) fn say(message: impl Display) {
     let _ = writeln!(io::stderr(), "{message}");
 }
 
-/// What follows from a file that cannot be written: no place left is no mistake of its user's.
+/// The error for a file that cannot be written: a full disk is a failure, all else bad input.
 pub(super) fn cannot_write(name: impl Display, error: &io::Error) -> CliError {
     let message = format!("{name}: {error}");
     match error.kind() {

@@ -21,8 +21,9 @@ Examples:
 
 /// Runs scenarios and checks each against its `[expect]`.
 ///
-/// Exit code 4 when an expectation is not met, 2 when a file cannot be run or expects nothing. A file
-/// that must be refused for one field and is refused for another does not meet its expectation.
+/// Exit code 4 when an expectation is not met, 2 when a file cannot be run or expects nothing. A
+/// file that must be refused for one field and is refused for another does not meet its
+/// expectation.
 #[derive(Args)]
 #[command(before_help = EXAMPLES)]
 pub(super) struct ReplayArgs {

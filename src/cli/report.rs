@@ -18,8 +18,8 @@ Examples:
 
 /// Draws ledgers: one self-contained HTML page, with every chart beside it as SVG, PNG and CSV.
 ///
-/// Several ledgers have a part each, in the order given; nothing is added up over ledgers. Prints the
-/// path of the page; what `--against` comes to goes to standard error.
+/// Several ledgers have a part each, in the order given; nothing is added up over ledgers. Prints
+/// the path of the page; what `--against` comes to goes to standard error.
 #[derive(Args)]
 #[command(before_help = EXAMPLES)]
 pub(super) struct ReportArgs {
@@ -31,7 +31,8 @@ pub(super) struct ReportArgs {
     #[arg(long, value_name = "FOLDER", value_parser = beside)]
     out: Option<PathBuf>,
     /// Axes of the plan that the heat maps show; by default page size and ranks, or the first two.
-    /// The third has a panel for each of its values; by default behaviours, or the first that is left.
+    /// The third has a panel for each of its values; by default behaviours, or the first that is
+    /// left.
     #[arg(long, value_name = "ROWS,COLUMNS[,PANELS]", value_parser = axes)]
     axes: Option<Axes>,
     /// An earlier ledger: what is new against it. Cells are compared that set the same.
@@ -73,8 +74,8 @@ pub(super) fn run(args: &ReportArgs) -> Result<Exit, CliError> {
     Ok(Exit::Clean)
 }
 
-/// Refuses a ledger that is named twice, by whatever paths, and an earlier ledger for several new ones:
-/// which of them would it be earlier than?
+/// Refuses a ledger that is named twice, by whatever paths, and an earlier ledger for several new
+/// ones: which of them would it be earlier than?
 fn refuse_twice(args: &ReportArgs) -> Result<(), CliError> {
     if args.against.is_some() && args.ledgers.len() > 1 {
         let got = args.ledgers.len();

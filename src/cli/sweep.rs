@@ -31,10 +31,9 @@ Examples:
 /// Runs every cell of a plan for every seed, and keeps what each run leaves in a ledger.
 ///
 /// A sweep that was stopped goes on where it ended; Ctrl-C and SIGTERM keep what is finished (exit
-/// code 130).
-/// Findings are what a sweep is for and do not make it fail: it ends with 0 when every run is in
-/// the ledger or the plan's time is up, with 4 when no run reached a mark that the plan asks for, or
-/// a rate is beyond the bounds that it expects, with 1 when a run could not be run.
+/// code 130). Findings are what a sweep is for and do not make it fail: it ends with 0 when every
+/// run is in the ledger or the plan's time is up, with 4 when no run reached a mark that the plan
+/// asks for, or a rate is beyond the bounds that it expects, with 1 when a run could not be run.
 #[derive(Args)]
 #[command(before_help = EXAMPLES)]
 pub(super) struct SweepArgs {

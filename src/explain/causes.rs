@@ -1,5 +1,5 @@
-//! Which behaviours lead to which codes and error lines, and how often: counts of a fixed sweep, not
-//! opinions.
+//! Which behaviours lead to which codes and error lines, and how often: counts of a fixed sweep,
+//! not opinions.
 //!
 //! The table is `causes.toml`. [`learn`] makes it: it plants every variant of every switch alone in
 //! scenarios that are sound without it, drawn from fixed seeds, and counts the runs with each code
@@ -42,7 +42,7 @@ pub struct Table {
     pub variant: Vec<Planted>,
 }
 
-/// What became of the scenarios with one variant.
+/// How the scenarios with one variant ended.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Planted {
@@ -56,7 +56,7 @@ pub struct Planted {
     pub codes: BTreeMap<Code, u64>,
     /// The hazard file to run for each code, and under `any` for the others.
     pub examples: BTreeMap<String, String>,
-    /// First error lines by their text and what is to be seen in their numbers.
+    /// First error lines by their text and shape.
     pub lines: Vec<Shaped>,
 }
 
@@ -68,7 +68,7 @@ pub struct Shaped {
     pub code: Code,
     /// Runs.
     pub runs: u64,
-    /// What is to be seen in the numbers.
+    /// The shape of the line.
     pub shape: Shape,
 }
 
@@ -79,7 +79,7 @@ pub struct Cause {
     pub switch: &'static str,
     /// Its variant.
     pub variant: &'static str,
-    /// Runs with exactly this: the text, and numbers that look so.
+    /// Runs with this text and this shape.
     pub exact: u64,
     /// Runs with this text.
     pub alike: u64,
@@ -91,7 +91,7 @@ pub struct Cause {
     pub example_has_code: bool,
 }
 
-/// The behaviours that lead to this text, those first that most often do with such numbers.
+/// The behaviours that lead to this text, those first that most often do with this shape.
 pub fn of_line(code: Code, shape: &Shape) -> Vec<Cause> {
     ranked(code, |planted| {
         let lines = || planted.lines.iter().filter(|line| line.code == code);
@@ -143,8 +143,8 @@ pub fn variants() -> Vec<(&'static SwitchInfo, &'static VariantInfo)> {
     SWITCHES.iter().flat_map(others).collect()
 }
 
-/// Plants one variant in `scenarios` scenarios that are sound without it. `hazards` are files that may
-/// be named as examples, with what is in them.
+/// Plants one variant in `scenarios` scenarios that are sound without it. `hazards` are files that
+/// may be named as examples, with what is in them.
 pub fn learn(
     (switch, variant): (&'static SwitchInfo, &'static VariantInfo),
     scenarios: u64,
@@ -276,8 +276,8 @@ mod tests {
         let planted = learn(floor, 40, &[]);
         assert_eq!(planted, learn(floor, 40, &[]));
         assert!(planted.codes[&Code::ReserveShort] > 0);
-        // Rounded down is short by one page at most, and by none where the prompt fills its pages; a
-        // retracted request that comes back needs pages beyond its prompt's, too.
+        // Rounded down is short by one page at most, and by none where the prompt fills its pages;
+        // a retracted request that comes back needs pages beyond its prompt's, too.
         let seen = |features: &str| {
             let shape: Shape = toml::from_str(features).unwrap();
             planted.lines.iter().any(|line| shape.fits(&line.shape))

@@ -66,15 +66,15 @@ pub(super) fn ceil(tokens: i64, page: i64) -> i64 {
     (tokens + page - 1) / page
 }
 
-/// The last token, counted from S, that `rank` has in the first `pages` virtual pages: it owns every
-/// N-th one.
+/// The last token, counted from S, that `rank` has in the first `pages` virtual pages: it owns
+/// every N-th one.
 pub(super) fn own_last(pages: i64, rank: i64, page: i64, ranks: i64) -> i64 {
     pages * page * ranks - ranks + rank
 }
 
-/// Where a piece can end, in tokens after S, behind `sent` of them, of which `rank` has its last one in
-/// the last of `required` pages: behind the page's first token of this rank, and not behind the next
-/// page's.
+/// Where a piece can end, in tokens after S, behind `sent` of them, of which `rank` has its last
+/// one in the last of `required` pages: behind the page's first token of this rank, and not behind
+/// the next page's.
 pub(super) fn ends(required: i64, sent: i64, rank: i64, page: i64, ranks: i64) -> (i64, i64) {
     let first = own(((required - 1) * page * ranks).max(sent), rank, ranks);
     (first + 1, own_last(required, rank, page, ranks) + ranks)

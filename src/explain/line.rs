@@ -47,7 +47,7 @@ pub enum Line {
     Peers(Code),
 }
 
-/// Why a text is no error line that can be read, or its facts cannot be true of it.
+/// Why a text cannot be read as an error line, or why what is known of the request contradicts it.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum LineError {
     /// No known text.
@@ -70,7 +70,7 @@ pub enum LineError {
         /// What the numbers contradict.
         why: String,
     },
-    /// A fact that contradicts the line.
+    /// What is known of the request contradicts the line.
     #[error("{field}: must be {wanted}, got {got}")]
     Contradiction {
         /// The argument.
@@ -153,7 +153,7 @@ impl Line {
         })
     }
 
-    /// Why no planner can have said it.
+    /// Why no planner can have written this line, if none can.
     fn impossible(self) -> Option<String> {
         let negative = |numbers: &[(&str, i64)]| {
             let (name, number) = numbers.iter().find(|(_, number)| *number < 0)?;
@@ -199,7 +199,7 @@ impl Line {
         }
     }
 
-    /// Refuses facts that cannot be true of this line.
+    /// Refuses what is known of the request if it contradicts this line.
     pub fn check(self, known: &KnownSizes) -> Result<(), LineError> {
         let contradiction = |field, wanted: String, got: i64| {
             Err(LineError::Contradiction { field, wanted, got: got.to_string() })
@@ -263,13 +263,14 @@ impl Line {
         }
     }
 
-    /// The longest prefix with which the line can come about, where the prompt is known, and why.
+    /// The longest prefix with which an engine can write this line, if the prompt is known, and
+    /// why.
     fn prefix_max(self, known: &KnownSizes) -> Option<(i64, String)> {
         let prompt = i64::from(known.prompt?);
         let nothing = format!("a prompt of {prompt} tokens leaves nothing to send from there on");
         match self {
-            // A hit that is padded up, if at most to the next physical page: V divides the others. P is
-            // at most half of V, or no prefix would be refused for it.
+            // A hit that is padded up, if at most to the next physical page: V divides the others.
+            // P is at most half of V, or no prefix would be refused for it.
             Line::Misaligned { virtual_page, .. } => {
                 let of_ranks = known.ranks.map(|ranks| virtual_page / i64::from(ranks));
                 let page = known.page_size.map(i64::from).or(of_ranks).unwrap_or(virtual_page / 2);

@@ -1,5 +1,5 @@
-//! What the numbers of an error line mean: what must hold between them, which tokens can have led to
-//! them, and how many pages would have been right.
+//! What the numbers of an error line mean: what must hold between them, which tokens can have led
+//! to them, and how many pages would have been right.
 //!
 //! Everything here follows from the definition of the rows; the page of [`crate::planner`] has it.
 
@@ -20,7 +20,7 @@ pub struct Reading {
 }
 
 impl Line {
-    /// What its numbers mean, as far as the facts go.
+    /// What its numbers mean, as far as can be told from what is known of the request.
     pub fn reading(self, known: &KnownSizes) -> Reading {
         match self {
             Line::Misaligned { virtual_page, prefix } => misaligned(virtual_page, prefix, known),
@@ -301,7 +301,8 @@ mod tests {
             "{pages}"
         );
         assert!(pages.contains("the list is what is short"), "{pages}");
-        // Rank 3 of 4 has no token of 65 to 67 in the fifth page of 16; of 72 it has one, and n ends there.
+        // Rank 3 of 4 has no token of 65 to 67 in the fifth page of 16; of 72 it has one, and n
+        // ends there.
         let line = Line::Shortage { required: 5, provided: 4, offset: 2, rank: 3 };
         let known = |prompt| KnownSizes {
             page_size: Some(4),

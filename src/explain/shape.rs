@@ -1,4 +1,4 @@
-//! What is to be seen in a line's numbers, by which causes are told apart.
+//! The *shape* of an error line: features of its numbers, by which causes are told apart.
 
 use std::collections::BTreeMap;
 
@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use super::known::{KnownSizes, ends};
 use super::line::Line;
 
-/// What is to be seen in a line's numbers: features with their values.
+/// Features of a line's numbers, with their values.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct Shape(BTreeMap<String, String>);
@@ -17,8 +17,8 @@ impl Shape {
         self.0.insert(feature.to_owned(), value.to_owned());
     }
 
-    /// A list of `provided` pages of which `required` were needed, by a piece that ends `least` tokens
-    /// after S or later.
+    /// A list of `provided` pages of which `required` were needed, by a piece that ends `least`
+    /// tokens after S or later.
     fn list(&mut self, known: &KnownSizes, required: i64, provided: i64, least: Option<i64>) {
         self.set("provided", if provided == 0 { "none" } else { "some" });
         self.set("gap", if required == provided + 1 { "one" } else { "more" });
@@ -37,14 +37,14 @@ impl Shape {
         self.set("tail", if is_full { "full" } else { "partial" });
     }
 
-    /// Whether nothing that `self` knows is different in `other`.
+    /// Whether every feature of `self` has the same value in `other`, or is absent there.
     pub(super) fn fits(&self, other: &Shape) -> bool {
         self.0.iter().all(|(feature, value)| other.0.get(feature) == Some(value))
     }
 }
 
 impl Line {
-    /// What is to be seen in the numbers, as far as the facts go.
+    /// The shape of this line, as far as can be told from what is known of the request.
     pub fn shape(self, known: &KnownSizes) -> Shape {
         let mut shape = Shape::default();
         match self {
@@ -86,7 +86,8 @@ impl Line {
 mod tests {
     use super::*;
 
-    /// P = 4, N = 4: 67 tokens need 5 pages, too, but rank 3 has none of its tokens in the last one.
+    /// P = 4, N = 4: 67 tokens need 5 pages, too, but rank 3 has none of its tokens in the last
+    /// one.
     #[test]
     fn a_piece_that_would_end_behind_the_prompt_needs_more_than_there_is() {
         let line = Line::Shortage { required: 5, provided: 4, offset: 2, rank: 3 };

@@ -1,4 +1,4 @@
-//! The fuzz targets, built.
+//! Builds the fuzz targets.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -43,13 +43,14 @@ pub enum Watch {
 }
 
 impl Watch {
-    /// What suits the target of this name.
+    /// How the target of this name is best watched.
     pub fn of(target: &str) -> Watch {
         if TEXT_TARGETS.contains(&target) { Watch::Comparisons } else { Watch::Edges }
     }
 
     /// What libFuzzer is told when it runs such a target. For decisions:
-    /// - inputs of their full length from the start, or it draws one request for a long time;
+    /// - inputs of their full length from the start, or it draws scenarios of one request for a
+    ///   long time;
     /// - no weighing of the corpus, which takes longer than the runs;
     /// - no hit counts: how often an edge is passed is new in every tenth scenario, and each such
     ///   input would be kept.
@@ -76,7 +77,7 @@ pub fn targets() -> Result<Vec<String>, CampaignError> {
     Ok(sources.iter().filter_map(stem).collect())
 }
 
-/// Whether all is there that a build needs.
+/// Whether everything that a build needs is installed.
 pub fn check() -> Result<(), BuildError> {
     let sources = Path::new(SOURCES);
     if !sources.is_dir() {

@@ -13,7 +13,8 @@ use super::CampaignError;
 use crate::claims::scenarios::PLANT_VARIABLE;
 use crate::scenario::generate::PlantedVariant;
 
-/// Between two looks at whether a process has ended: what a measured time can be too long.
+/// The time between two looks at whether a process has ended, by which measured times can be too
+/// long.
 const LOOK: Duration = Duration::from_millis(10);
 /// Lines of a log that a message quotes.
 const QUOTED_LINES: usize = 12;
@@ -43,7 +44,7 @@ impl Limit {
 pub struct Coverage {
     /// Code edges reached, its `cov:`.
     pub edges: u64,
-    /// Edges with their numbers of passes and other features, its `ft:`.
+    /// Edges with their hit counts and other features, its `ft:`.
     pub features: u64,
 }
 
@@ -114,7 +115,7 @@ pub enum End {
     Stopped,
 }
 
-/// What became of a run.
+/// A run that has ended.
 #[derive(Clone, Debug)]
 pub struct Ended {
     /// How it ended.
@@ -136,7 +137,7 @@ impl Job {
             match looked {
                 Some(status) => break Some(status),
                 None if is_over => {
-                    // It may have ended just now, which is as good.
+                    // An error means that it has just ended by itself.
                     let _ = child.kill();
                     child.wait().map_err(CampaignError::at(&self.program))?;
                     break None;

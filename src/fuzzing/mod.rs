@@ -1,5 +1,5 @@
 //! Campaigns of the real fuzz targets: which unsound behaviours the hunts find, and how soon; and a
-//! night of everything that takes time.
+//! nightly run of everything that takes long.
 //!
 //! The targets are programs of their own, built by cargo-fuzz. They are started, watched and
 //! stopped here, and what they say on standard error is read. Nothing else here needs cargo-fuzz.
@@ -22,7 +22,7 @@ pub enum CampaignError {
         /// What the system said.
         source: std::io::Error,
     },
-    /// A line of a state file is none of ours.
+    /// A line of a state file that this program did not write.
     #[error("{}:{line}: {reason}", path.display())]
     State {
         /// The file.
@@ -32,7 +32,7 @@ pub enum CampaignError {
         /// What is wrong with it.
         reason: String,
     },
-    /// A fuzz target ended in a way that says nothing.
+    /// A fuzz target ended neither at its limit nor with a crash.
     #[error("{program}: must end at its limit or with a crash, ended with {status}:\n{log}")]
     Ended {
         /// The target.
@@ -48,7 +48,7 @@ pub enum CampaignError {
 }
 
 impl CampaignError {
-    /// What happened to `path`, for `map_err`.
+    /// Makes the error of an operation on `path`, for `map_err`.
     pub(crate) fn at(path: &Path) -> impl FnOnce(std::io::Error) -> CampaignError {
         let path = path.to_owned();
         move |source| CampaignError::Io { path, source }

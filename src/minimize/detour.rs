@@ -36,7 +36,7 @@ pub(super) fn starts(search: &Search) -> Vec<Scenario> {
     list
 }
 
-/// Faults follow the moment at once, and all takes its usual time.
+/// Faults follow `moment` at once, and every duration is the default.
 fn at_moment(scenario: &Scenario, moment: Moment) -> Scenario {
     let mut usual = fields::with_usual_times(scenario);
     for fault in &mut usual.faults {
@@ -85,7 +85,7 @@ fn tight(scenario: &Scenario) -> Scenario {
     tight
 }
 
-/// Prefill computes a page a step; if pieces are short because they are split, they need not be.
+/// Prefill computes one page a step. The pack buffer then need not be small to keep pieces short.
 fn page_chunks(scenario: &Scenario) -> Scenario {
     let mut chunks = scenario.clone();
     chunks.prefill.chunk_tokens = scenario.layout.page_size;

@@ -29,7 +29,7 @@ fn outputs(search: &mut Search) {
     }
 }
 
-/// Equal runs of several prompts change together.
+/// Shortens or drops equal runs of several prompts together.
 fn shared(search: &mut Search) {
     let mut done = BTreeSet::new();
     loop {
@@ -103,7 +103,7 @@ fn merge(search: &mut Search) {
 /// Requests up to which pairs of runs are tried; there are about as many pairs as runs squared.
 const PAIRED_RUNS_MAX: usize = 16;
 
-/// Two runs become shorter by the same, a page or a token, where neither can alone.
+/// Shortens two runs by the same amount, a page or a token, where neither can be shortened alone.
 fn pairs(search: &mut Search) {
     let layout = search.best().layout;
     let steps = [layout.page_size * layout.ranks, layout.page_size, 1];

@@ -50,7 +50,7 @@ pub struct Minimized {
     pub tried: u64,
     /// Runs used: one of each, and a second of each that showed the finding.
     pub runs: u64,
-    /// Whether no pass has anything left to try; if not, the runs were used up before.
+    /// Whether no pass has anything left to try. If false, `runs_max` was reached first.
     pub is_fixed_point: bool,
 }
 
@@ -112,7 +112,7 @@ fn descend(search: &mut Search) {
     }
 }
 
-/// Whether going down from another start has ended below the best.
+/// Goes down from other starts. Returns whether that found something smaller than the best.
 fn detour(search: &mut Search) -> bool {
     detour::starts(search).into_iter().any(|start| {
         let Some(mut other) = search.fork(start) else { return false };

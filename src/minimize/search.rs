@@ -43,7 +43,7 @@ impl Search {
         &self.best
     }
 
-    /// The smallest scenario, for good.
+    /// Ends the search and returns the smallest scenario.
     pub(super) fn into_best(self) -> Scenario {
         self.best
     }
@@ -107,7 +107,7 @@ impl Search {
         Some(Search { best: start, size, run, goal, tried, runs, runs_max })
     }
 
-    /// Takes what a fork has found if it is smaller.
+    /// Takes the best of a fork in the place of its own if it is smaller.
     pub(super) fn join(&mut self, fork: Search) -> bool {
         (self.tried, self.runs) = (fork.tried, fork.runs);
         let is_smaller = fork.size < self.size;

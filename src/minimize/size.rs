@@ -38,7 +38,7 @@ pub struct Size {
     pub figures: u64,
     /// The sum of all numbers that are not the simplest scenario's.
     pub magnitude: u128,
-    /// What is liked less where all else is equal: decode ranks, and a pack buffer of unusual size.
+    /// Compared last, where all else is equal: decode ranks, and a pack buffer of unusual size.
     pub last: u64,
 }
 

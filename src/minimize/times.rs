@@ -33,7 +33,7 @@ pub(super) fn simplify(search: &mut Search) {
     }
 }
 
-/// Takes the time before the first arrival away.
+/// Lets the first request arrive at tick 0.
 fn from_the_start(search: &mut Search) {
     let mut requests = search.requests().to_vec();
     let first = requests[0].at;
@@ -85,7 +85,7 @@ fn arrival(search: &mut Search, index: usize) {
     }
 }
 
-/// One fault: after which moment, and how long after; or which message; or when.
+/// Simplifies one fault: the moment that it follows and the delay, its message, or its tick.
 fn fault(search: &mut Search, index: usize) {
     let fault = search.best().faults[index];
     let simpler_faults: Vec<Fault> = match fault {
@@ -115,7 +115,7 @@ fn fault(search: &mut Search, index: usize) {
     }
 }
 
-/// Simpler times to try: none, powers of ten, then `ticks` with fewer and fewer trailing zeros,
+/// Simpler times to try: zero, powers of ten, then `ticks` with fewer and fewer trailing zeros,
 /// rounded up and down.
 pub(super) fn simpler(ticks: u64) -> Vec<u64> {
     let powers = (0..DECADES).map(|power| 10_u64.pow(power));

@@ -185,8 +185,8 @@ const LANE_GAP: i32 = 4;
 const CELL_HEIGHT: i32 = 20;
 /// Space between pages.
 const BLOCK_GAP: i32 = 12;
-/// Cells in a line of a page.
-const CELLS_A_LINE: usize = 16;
+/// Slots in a line of a page.
+const SLOTS_A_LINE: usize = 16;
 
 /// Okabe and Ito's yellow, which shows as a whole slot, and a grey.
 const YELLOW: RGBColor = RGBColor(0xf0, 0xe4, 0x42);
@@ -208,10 +208,10 @@ struct Flow {
 }
 
 impl Flow {
-    /// Cells in a line of a page: as many as fit.
+    /// Slots in a line of a page: as many as fit.
     fn columns(&self, block: &Block) -> i32 {
         let fit = ((self.room - LANE_NAME) / self.slot).max(1);
-        let wanted = block.slots.len().clamp(1, CELLS_A_LINE);
+        let wanted = block.slots.len().clamp(1, SLOTS_A_LINE);
         fit.min(i32::try_from(wanted).expect("a few"))
     }
 

@@ -1,9 +1,9 @@
 //! A paged pool: which of its pages are free, and in which order they are handed out.
 //!
-//! A [`Pool`] hands out whole pages, 1..=pages, of whatever size its server allocates (physical pages
-//! on prefill, virtual ones on decode). Which free page comes next is decided by its
-//! [`FreeOrder`]. The pool obeys, as the real allocators do: it never asks who owns
-//! a page, so a page can be given back twice and is then handed out twice. An oracle watches.
+//! A [`Pool`] hands out whole pages, 1..=pages, of whatever size its server allocates (physical
+//! pages on prefill, virtual ones on decode). Which free page comes next is decided by its
+//! [`FreeOrder`]. The pool obeys, as the real allocators do: it never asks who owns a page, so a
+//! page can be given back twice and is then handed out twice. An oracle watches.
 
 pub mod order;
 
@@ -74,8 +74,8 @@ impl Pool {
         self.free.pages()
     }
 
-    /// Grows a batch of requests and returns the new pages of each, taken request after request. The
-    /// rest of an open page is used first, so a request can grow without a new page.
+    /// Grows a batch of requests and returns the new pages of each, taken request after request.
+    /// The rest of an open page is used first, so a request can grow without a new page.
     pub fn extend(&mut self, batch: &[Growth]) -> Result<Vec<Vec<PageId>>, Short> {
         let page = self.page;
         let needs: Vec<Pages> = batch.iter().map(|growth| growth.new_pages(page)).collect();

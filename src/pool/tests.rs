@@ -101,7 +101,8 @@ fn buddies_of_an_odd_count_leave_the_rest_of_their_block() {
     let mut pool = pool(4, 16, Kind::Buddy.order());
     let three = pool.alloc(Pages(3)).unwrap();
     assert_eq!(raw(&three), [1, 2, 3]);
-    // The fourth page stays a block of its own, which serves the next page before a larger one does.
+    // The fourth page stays a block of its own, which serves the next page before a larger one
+    // does.
     assert_eq!(raw(&pool.alloc(Pages(5)).unwrap()), [9, 10, 11, 12, 13]);
     assert_eq!(raw(&pool.alloc(Pages(1)).unwrap()), [4]);
     // No block of eight is left: four and then two of the next smaller one.

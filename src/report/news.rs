@@ -45,7 +45,7 @@ pub struct Test {
     pub class: Class,
     /// Runs that found it before, out of those with a chance.
     pub old: Rate,
-    /// And now.
+    /// The same in the new ledger.
     pub new: Rate,
     /// Probability of such a difference by chance, corrected for the number of tests.
     pub corrected: f64,
@@ -58,7 +58,7 @@ pub struct Seen {
     pub code: Code,
     /// Runs that found it before, out of those with a chance.
     pub old: Rate,
-    /// And now.
+    /// The same in the new ledger.
     pub new: Rate,
     /// Probability of such a difference by chance, of this test alone.
     pub alone: f64,
@@ -69,7 +69,7 @@ pub fn compare(new: &Table, old: &Table) -> News {
     let of_old: BTreeMap<String, CellId> = keys(old.plan).map(|(cell, key)| (key, cell)).collect();
     let in_both: Vec<(CellId, CellId)> =
         keys(new.plan).filter_map(|(cell, key)| Some((cell, *of_old.get(&key)?))).collect();
-    // A cell that was not run has nothing that could be gone.
+    // In a cell that was not run nothing can be missing.
     let mut pairs = in_both.clone();
     pairs.retain(|&(cell, before)| ran(new, cell) && ran(old, before));
     let codes: BTreeSet<Code> = new.codes().into_iter().chain(old.codes()).collect();

@@ -28,7 +28,7 @@ pub struct Group {
     pub runs: Rate,
     /// Findings out of chances, all runs together. For defects these are runs.
     pub findings: Rate,
-    /// How far the cells have come.
+    /// Whether the cells were run.
     pub state: State,
     /// The first of the cells.
     pub first: Option<CellId>,
@@ -36,7 +36,7 @@ pub struct Group {
     pub example: Option<Example>,
 }
 
-/// How far some cells have come: as far as the furthest.
+/// Whether any of some cells was run, or can be.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub enum State {
     /// None of them can be run.
@@ -187,7 +187,7 @@ impl Table<'_> {
     }
 
     /// The cells with a defect by falling share of runs, then by the lower end of its interval,
-    /// then by the number of codes that are defects; of equals the first of the plan.
+    /// then by the number of codes that are defects; of equal ones, the first in the plan.
     pub fn worst(&self) -> Vec<(CellId, Group)> {
         let mut cells: Vec<(CellId, Group)> = (0..self.plan.cells())
             .map(|cell| (CellId(cell), self.of_cell(Class::Defect, CellId(cell))))

@@ -2,9 +2,9 @@
 //!
 //! What is drawn is always valid: numbers are clamped, never rejected. From one scenario to the
 //! next whole features are switched off and the rest are weighted wildly differently (a *swarm*),
-//! since what always holds a little of everything never gets to the corners. Lengths lie near
-//! pages, virtual pages and their multiples, and pools are sized by the largest request, so that
-//! they are often nearly full.
+//! since scenarios that all hold a little of everything never reach the corner cases. Lengths lie
+//! near pages, virtual pages and their multiples, and pools are sized by the largest request, so
+//! that they are often nearly full.
 
 use std::collections::BTreeSet;
 
@@ -35,7 +35,7 @@ use demand::Demand;
 
 /// Rows of a page. The list begins with what shows most in few tokens.
 const PAGE_SIZES: &[u32] = &[2, 4, 1, 16, 2, 4, 8, 3, 64, 16, 32, 256];
-/// Ranks; a third is such that it divides no page size of a power of two.
+/// Ranks. One of them, 3, divides no page size that is a power of two.
 const RANKS: &[u32] = &[2, 1, 2, 4, 3, 1, 2, 8, 2, 16];
 /// Pages of a pool that has room for everything; a larger one shows nothing more.
 const ROOMY_PAGES: u32 = 600;
@@ -158,7 +158,7 @@ fn profile(choices: &mut impl Choices, aim: Aim) -> Profile {
     }
 }
 
-/// Some of the variants that do no harm in any scenario.
+/// Draws some of the variants that are sound in every scenario.
 fn harmless(choices: &mut impl Choices) -> Overrides {
     let weight = *choices.pick(&[3, 1, 2, 4]);
     let mut pick = |switch: &SwitchInfo| {
@@ -170,9 +170,9 @@ fn harmless(choices: &mut impl Choices) -> Overrides {
     Overrides::draw(&mut pick)
 }
 
-/// Switches that differ from the profile: none, a few or most.
+/// Draws the switches that differ from the profile: none, a few or most of them.
 fn overrides(choices: &mut impl Choices, aim: Aim) -> Overrides {
-    // What is repaired afterwards can be drawn more freely.
+    // A sound scenario is repaired afterwards, so that more switches can be drawn for it.
     let (weights, out_of): (&[u64], _) = match aim {
         Aim::Any => (&[1, 0, 2, 4, 10], SWITCHES.len() as u64),
         Aim::Sound => (&[6, 0, 2, 12, 20], 20),
@@ -225,7 +225,8 @@ fn prefill(
     }
 }
 
-/// A budget of whole virtual pages, of whole pages, of any size, or for all that there is.
+/// Draws a step's token budget: whole virtual pages, whole pages, any number, or enough for all
+/// prompts.
 fn chunk_tokens(
     choices: &mut impl Choices,
     layout: LayoutConfig,

@@ -40,9 +40,9 @@ pub fn lint(scenario: &Scenario) -> Vec<Objection> {
 struct Rule {
     /// The switch, as spelled in files.
     switch: &'static str,
-    /// The variant, as spelled in files, where these behaviours have it.
+    /// The variant's name as spelled in files, if these behaviours have this variant.
     variant: fn(&Behaviours) -> Option<&'static str>,
-    /// Whether it can lead to a defect, where it is set.
+    /// Whether the variant can lead to a defect in a scenario with these facts.
     acts: fn(&Facts) -> bool,
     reason: &'static str,
 }

@@ -496,7 +496,7 @@ pub struct Expect {
 pub enum Bound {
     /// This many, no more and no fewer.
     Exactly(u64),
-    /// So many or more.
+    /// This many or more.
     AtLeast(u64),
 }
 

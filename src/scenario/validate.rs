@@ -56,7 +56,7 @@ pub const BLOCK_HASH: &str = "block_hash";
 /// The eviction policy that this queue is.
 pub const LRU: &str = "lru";
 
-/// Refuses a scenario with the first field that is out of its bounds.
+/// Refuses a scenario that has a field out of its bounds, and names the first such field.
 pub fn validate(scenario: &Scenario, known: &KnownPolicies) -> Result<(), Invalid> {
     exactly("version", scenario.version, VERSION)?;
     // TOML has no larger integer, so a scenario beyond it could not be written to a file.

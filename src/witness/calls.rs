@@ -102,7 +102,7 @@ pub struct Calls {
     pub calls: Vec<KeptCall>,
     /// Planner calls beyond those.
     pub calls_left_out: u64,
-    /// The first refusals, as many at most.
+    /// The first refusals, up to [`limits::CALLS_KEPT`].
     pub refusals: Vec<KeptRefusal>,
     /// The first request that was activated, or finished, on wrong rows.
     pub placed: Option<Placed>,
@@ -145,7 +145,7 @@ impl Calls {
             .or(self.calls.first())
     }
 
-    /// What was said to a call of [`Calls::calls`], if a rank refused it.
+    /// The refusal of a call of [`Calls::calls`], if a rank refused it.
     pub fn refusal_of(&self, call: &KeptCall) -> Option<&KeptRefusal> {
         let index = self.calls.iter().position(|other| std::ptr::eq(other, call))?;
         self.refusals.iter().find(|refusal| refusal.call == Some(index))

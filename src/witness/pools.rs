@@ -49,9 +49,9 @@ pub struct Pools {
     copies: BTreeMap<Part, Touched>,
     /// The counts after each moment of change: of prefill and of decode, in pages of their pools.
     pub moments: Vec<(Tick, [Counts; 2])>,
-    /// Of so many moments in a row only the last is kept.
+    /// One moment is kept out of this many.
     pub thinned: u64,
-    /// Moments since the last one kept.
+    /// Moments passed since the last one that was kept.
     passed: u64,
     /// Ticks at which a code was found, and how often it was in all.
     pub found: BTreeMap<Code, (u64, Vec<Tick>)>,

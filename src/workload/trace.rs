@@ -36,7 +36,8 @@ struct Trace<'a, R> {
     config: &'a TraceConfig,
     lines: Lines<R>,
     own: OwnContents,
-    /// The time of the run's start on the file's clock, and of the line before.
+    /// On the file's clock: the time that is tick 0 of the run, and then the arrival of the line
+    /// before.
     origin: Option<u64>,
     previous: u64,
 }

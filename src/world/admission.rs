@@ -11,12 +11,12 @@ pub struct Waiting {
 
 /// A policy of admission.
 pub trait Admission {
-    /// Whether the policy needs [`Waiting::cached`], which costs a lookup for every request that it is
-    /// shown.
+    /// Whether the policy needs [`Waiting::cached`], which costs a lookup for every request that it
+    /// is shown.
     fn looks_at_cache(&self) -> bool;
 
-    /// Which of the waiting requests comes next. `waiting` is not empty, and holds at most the first
-    /// [`limits::ADMISSION_WINDOW`](crate::limits::ADMISSION_WINDOW) of them.
+    /// Which of the waiting requests comes next. `waiting` is not empty, and holds at most the
+    /// first [`limits::ADMISSION_WINDOW`](crate::limits::ADMISSION_WINDOW) of them.
     fn pick(&self, waiting: &[Waiting]) -> usize;
 }
 

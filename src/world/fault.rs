@@ -53,7 +53,7 @@ impl Faults {
         from_start.map(|&(request, _)| request).collect()
     }
 
-    /// The aborts that count from this moment: how long after it, and which fault.
+    /// The aborts whose delay counts from this moment: the delay, and the fault's number.
     pub(super) fn aborts_from(
         &self,
         request: RequestId,

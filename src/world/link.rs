@@ -34,7 +34,7 @@ pub(super) struct Copy {
     service: Tick,
     /// What it read; `None` until then.
     pub(super) writes: Option<Vec<Write>>,
-    /// The same of draft rows, empty until then.
+    /// What it read of draft rows; empty until then.
     pub(super) draft_writes: Vec<Write>,
 }
 
@@ -50,7 +50,8 @@ pub(super) struct Link {
     late: BTreeMap<u64, Copy>,
     /// Copies served so far.
     served: u64,
-    /// Whether a packed copy was ever larger than its region. Only then can copies disturb each other.
+    /// Whether a packed copy was ever larger than its region. Only then can copies disturb each
+    /// other.
     spills: bool,
 }
 
@@ -124,7 +125,7 @@ impl Link {
         }
     }
 
-    /// Reads the sources of the copies whose turn it is, and says so.
+    /// Reads the sources of the copies that are due, and tells the log.
     fn read_due(&mut self, store: &Store, cx: &mut Context<'_>) {
         for index in self.gather(&store.memory[0], cx.setup.layout) {
             let copy = &self.queue[index];
@@ -133,8 +134,8 @@ impl Link {
         }
     }
 
-    /// The copy at the head of the queue is through. Returns it if it lands now; a delayed one is kept
-    /// until then.
+    /// The copy at the head of the queue has been served. Returns it if it lands now; a delayed one
+    /// is kept until it does.
     pub(super) fn copy_served(&mut self, store: &Store, cx: &mut Context<'_>) -> Option<Copy> {
         let copy = self.queue.pop_front().expect("a copy was being served");
         self.served += 1;
@@ -151,7 +152,7 @@ impl Link {
         None
     }
 
-    /// The delayed copy that was the `served`-th lands.
+    /// Takes the delayed copy that was served as the `served`-th, to land now.
     pub(super) fn take_late(&mut self, served: u64) -> Copy {
         self.late.remove(&served).expect("a delayed copy lands once")
     }
@@ -182,8 +183,8 @@ fn count_descriptors(count: DescriptorCount, is_packed: bool, cx: &mut Context<'
 }
 
 impl Link {
-    /// Reads the sources of every copy whose time it is: the one being served, and each rank's first
-    /// one if it is packed. Returns the parts that were read.
+    /// Reads the source rows of every copy that is due: the one being served, and, if it is packed,
+    /// the first of each rank. Returns the places in the queue of those that were read.
     fn gather(&mut self, memory: &Memory, layout: Layout) -> Vec<usize> {
         let (page, ranks) = (layout.page(), layout.ranks());
         let mut read = Vec::new();

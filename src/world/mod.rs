@@ -21,13 +21,13 @@
 //! | resumes | none | as many as it stored and one token more | all it had stored, from the host | as when running |
 //! | finishes | none | full pages go to the tree, duplicates and the partial page back, match unlocked | none | |
 //!
-//! Where decode keeps draft KV, every rank's draft rows are written, copied to the host and brought back
-//! with the rows beside them.
+//! Where decode keeps draft KV, every rank's draft rows are written, copied to the host and brought
+//! back with the rows beside them.
 //!
-//! A message that a part has landed can be lost: the transfer then fails, as when it is refused. Under
-//! `prefill_start = "at_arrival"` the lines of prefill can come before *reserved*: what it has computed
-//! waits for a destination, or goes back if a request that has one needs the pages. A flush takes
-//! cached pages that nobody holds.
+//! A message that a part has landed can be lost: the transfer then fails, as when it is refused.
+//! Under `prefill_start = "at_arrival"` the lines of prefill can come before *reserved*: what it
+//! has computed waits for a destination, or goes back if a request that has one needs the pages. A
+//! flush takes cached pages that nobody holds.
 //!
 //! # Where each rule stands
 //!
@@ -44,11 +44,11 @@
 //! | flush; evictions; every page taken or given back | the store of the server | `store` |
 //!
 //! A server owns its queue, its pool and cache, and its part of each request. It is called with a
-//! context (setup, requests, timers, log) and answers with what others have to do; `routes` tells them,
-//! at once and in that order. What is fixed about a request is in `request`.
+//! context (setup, requests, timers, log) and answers with what others have to do; `routes` tells
+//! them, at once and in that order. What is fixed about a request is in `request`.
 //!
-//! Every finding code is a violated line of the first table; the oracle is told each move and judges it
-//! without the code that made it.
+//! Every finding code is a violated line of the first table; the oracle is told each move and
+//! judges it without the code that made it.
 
 use crate::behaviour::Retraction;
 use crate::event::{Server, Side};
@@ -98,8 +98,8 @@ use setup::{Setup, draft_rows, events_max};
 use store::Store;
 use transfer::Transfers;
 
-/// A system in motion: the servers, the links between them, the transfers. It owns nothing that a rule
-/// of theirs is about; `routes` has who is told of what.
+/// A running system: the servers, the links between them, the transfers. The rules are theirs;
+/// `routes` says who is told of what.
 struct World<'a> {
     context: Context<'a>,
     prefills: Vec<Prefill>,
@@ -107,10 +107,11 @@ struct World<'a> {
     /// By prefill server, then decode server.
     links: Vec<Link>,
     transfers: Transfers,
-    /// Timers that have gone off, and how many may.
+    /// How many timers have gone off.
     events: u64,
+    /// How many may go off before the run is cut short.
     events_max: u64,
-    /// Whether a bound ended the run and not the want of timers.
+    /// Whether a bound ended the run, rather than the lack of timers.
     cut_short: bool,
 }
 

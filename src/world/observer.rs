@@ -1,5 +1,5 @@
-//! An *observer* looks on while a scenario runs: it is shown every event and every planner call, and
-//! changes nothing.
+//! An *observer* looks on while a scenario runs: it is shown every event and every planner call,
+//! and changes nothing.
 
 use crate::event::Event;
 use crate::finding::{Code, Findings};
@@ -7,7 +7,7 @@ use crate::memory::Memory;
 use crate::planner::Piece;
 use crate::units::{PageId, Rank, RequestId, Tick};
 
-/// Somebody who looks on.
+/// What is shown each event and planner call of a run.
 pub trait Observer {
     /// Something happened, and the oracle has judged it.
     fn told(&mut self, _seen: &Seen<'_>) {}
@@ -20,12 +20,12 @@ pub trait Observer {
 /// An event with what is known at that moment.
 #[derive(Clone, Copy)]
 pub struct Seen<'a> {
-    /// When.
+    /// The tick at which it happened.
     pub tick: Tick,
-    /// What happened.
+    /// The event itself.
     pub event: &'a Event<'a>,
-    /// Rows of the event's server by rank, before what the event announces is written; empty where the
-    /// event has no server.
+    /// Rows of the event's server by rank, before what the event announces is written; empty where
+    /// the event has no server.
     pub memory: &'a [Memory],
     /// All that the oracle has found, this event's included.
     pub findings: &'a Findings,

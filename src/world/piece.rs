@@ -150,7 +150,8 @@ impl PlannedPiece {
         }
     }
 
-    /// The parts are queued: states the refusal, or counts the piece as sent. True if no rank refused.
+    /// The parts are queued: states the refusal, or counts the piece as sent. True if no rank
+    /// refused.
     pub(super) fn conclude(&self, cx: &mut Context<'_>) -> bool {
         let request = self.request;
         if let Some(Refused { code, ranks, said }) = &self.refused {
@@ -176,7 +177,7 @@ fn target_pages<'a>(send: &CutPiece, to: &'a Destination, cx: &Context<'_>) -> C
     }
 }
 
-/// What each rank makes of a piece, and the refusal if any rank refuses.
+/// The planner's answer for each rank, and the refusal if any rank is refused.
 fn plan_ranks(
     piece: Piece,
     source_pages: &[PageId],
@@ -235,8 +236,8 @@ fn lay_out(input: &PlanInput<'_>, cx: &Context<'_>) -> Result<RankPlan, Refusal>
     Ok(RankPlan { rows: PartRows::Own(plan), draft })
 }
 
-/// The rows of all ranks at once, where the planner can, no rank is refused, and nothing but the
-/// planner has a hand in them.
+/// The rows of all ranks at once, if the planner can lay them out so, no rank is refused, and no
+/// switch or draft KV changes what the planner says.
 fn lay_out_for_all(input: &PlanInput<'_>, cx: &Context<'_>) -> Option<Rc<SharedPiece>> {
     let setup = &cx.setup;
     let (relayout, rows) = (setup.switches.relayout, setup.switches.rows);

@@ -6,11 +6,11 @@ use std::collections::BinaryHeap;
 use crate::event::{Part, Side};
 use crate::units::{RequestId, Tick};
 
-/// Something that is due. Timers of one tick go off in the order of these variants, those of one variant
-/// in the order in which they were set.
+/// Something that is due. Timers of one tick go off in the order of these variants, those of one
+/// variant in the order in which they were set.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Timer {
-    /// The copy at the head of this link is through.
+    /// The copy at the head of this link's queue has been served.
     CopyServed { link: usize },
     /// The copy that was the `served`-th of this link, and was delayed, lands.
     CopyLands { link: usize, served: u64 },

@@ -1,7 +1,7 @@
 //! What is fixed about a request once it has arrived; and a table of values by request.
 //!
-//! What changes while a request lives belongs to those who change it: each server has a table of its
-//! own part, and the transfers have theirs.
+//! What changes while a request lives belongs to those who change it: each server has a table of
+//! its own part, and the transfers have theirs.
 
 use std::ops::{Index, IndexMut};
 use std::rc::Rc;
@@ -98,8 +98,8 @@ impl<'a> Requests<'a> {
         request
     }
 
-    /// Keys of the first `pages` pages from position `from` of the request on, as if its prompt began
-    /// there.
+    /// Keys of the first `pages` pages from position `from` of the request on, as if its prompt
+    /// began there.
     pub(super) fn keys_from(
         &mut self,
         setup: &Setup<'_>,
@@ -127,7 +127,8 @@ impl Index<RequestId> for Requests<'_> {
     }
 }
 
-/// A value for each request of one server. Of `servers` servers, each has every `servers`-th request.
+/// A value for each request of one server. Of `servers` servers, each has every `servers`-th
+/// request.
 pub(super) struct ByRequest<T> {
     servers: u32,
     server: u32,

@@ -16,7 +16,8 @@ pub(super) struct Store {
     pub(super) server: Server,
     pub(super) pool: Pool,
     pub(super) cache: Option<Box<dyn PrefixCache>>,
-    /// Rows by rank; prefill has one. Where decode keeps draft KV, its rows by rank stand behind them.
+    /// Rows by rank; prefill has one. Where decode keeps draft KV, its rows by rank stand behind
+    /// them.
     pub(super) memory: Vec<Memory>,
     free_check: FreeCheck,
     is_free: Vec<bool>,

@@ -17,8 +17,8 @@ use crate::units::{PageId, RequestId, Tick, Tokens};
 /// Where decode wants a transfer.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Destination {
-    /// Tokens that the transfer is about: the prompt, and after a retraction without a host copy also
-    /// the output so far.
+    /// Tokens that the transfer is about: the prompt, and after a retraction without a host copy
+    /// also the output so far.
     pub(super) length: Tokens,
     /// What decode says that it has, S.
     pub(super) prefix: Tokens,
@@ -82,8 +82,8 @@ impl Transfer {
         self.handoff.wants_more() || (is_early && setup.begins_at_arrival())
     }
 
-    /// Decode wants to reserve. False if the transfer before is not over: its copies must have landed
-    /// and its source pages be back. After a retraction a new attempt begins.
+    /// Decode wants to reserve. False if the transfer before is not over: its copies must have
+    /// landed and its source pages be back. After a retraction a new attempt begins.
     pub(super) fn begin(&mut self, setup: &Setup<'_>) -> bool {
         if self.handoff.holds_source() && self.handoff.stage() != Stage::Waiting {
             return false;
@@ -109,8 +109,8 @@ impl Transfer {
         cx.plan_after(message, Timer::DestinationKnown { request, attempt: self.attempt });
     }
 
-    /// The message with the destination of `attempt` comes to prefill. `None` if that transfer needs
-    /// none any more.
+    /// The message with the destination of `attempt` comes to prefill. `None` if that transfer
+    /// needs none any more.
     pub(super) fn take_destination(&mut self, attempt: u32) -> Option<Destination> {
         let is_wanted = self.attempt == attempt && self.handoff.stage() == Stage::Reserved;
         if is_wanted { self.destination.take() } else { None }

@@ -1,5 +1,5 @@
-//! The proof that the hunters see: every unsound behaviour is planted in turn, and each fuzz target
-//! that draws scenarios looks for it.
+//! A hunt shows that the fuzz targets find what they are for: every unsound behaviour is planted in
+//! turn, and each fuzz target that draws scenarios looks for it.
 //!
 //! A *measurement* is one run of one target with one planted variant and one seed, up to the first
 //! finding that this variant alone has caused. It is one line of the state file, so that a stopped
@@ -30,7 +30,7 @@ pub mod table;
 
 use state::{Measurement, SearchResult, State};
 
-/// What a run may take beyond its limit, in seconds, before it is stopped and counts as endless.
+/// Seconds that a run may take beyond its limit before it is stopped and counts as endless.
 const GRACE: u64 = 60;
 /// Executions a second that the slowest target makes on the busiest machine.
 const SLOWEST: u64 = 10;
@@ -139,7 +139,7 @@ impl Hunt<'_> {
         tasks
     }
 
-    /// A digest of each target's program: what another build has measured says nothing of this one.
+    /// A digest of each target's program, since measurements of one build do not count for another.
     pub fn builds(&self) -> Result<BTreeMap<Target, String>, CampaignError> {
         let digest = |&target: &Target| {
             let path = self.program(target);
@@ -209,7 +209,8 @@ impl Hunt<'_> {
     }
 }
 
-/// What a crash is: a finding, judged here once more, or a panic of the simulation itself.
+/// What a crash shows: a finding, if running its scenario again gives one, or else a panic of the
+/// simulation itself.
 fn judge(target: Target, planted: PlantedVariant, bytes: &[u8], ended: &Ended) -> SearchResult {
     let again = || {
         let scenario = target.scenario(bytes, Some(planted));

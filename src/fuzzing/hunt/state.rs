@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 use crate::fuzzing::CampaignError;
 use crate::fuzzing::libfuzzer::Limit;
 
-/// What was measured; a measurement counts for just this.
+/// What was measured; a measurement counts for nothing else.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Key {
     /// What was planted, as `SWITCH=VARIANT`.
@@ -30,7 +30,7 @@ pub struct Key {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum SearchResult {
-    /// Nothing up to the limit.
+    /// Nothing was found up to the limit.
     Nothing,
     /// A finding that the planted variant has caused.
     Found {
@@ -44,7 +44,7 @@ pub enum SearchResult {
         /// Where, as `file:line:column`.
         place: String,
     },
-    /// It did not end long after its limit.
+    /// The run was still going long after its limit.
     Endless,
 }
 
@@ -114,7 +114,7 @@ impl State {
         Ok(())
     }
 
-    /// The measurement of just this.
+    /// The measurement with this key, if it was made.
     pub fn find(&self, key: &Key) -> Option<&Measurement> {
         self.made.iter().find(|made| made.key == *key)
     }

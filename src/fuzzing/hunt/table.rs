@@ -1,4 +1,4 @@
-//! A hunt as a page: a table of behaviours by targets, and what does not belong into it.
+//! A hunt as a page: a table of behaviours by targets, and below it what the table has no room for.
 
 use std::collections::BTreeMap;
 
@@ -10,7 +10,7 @@ use crate::report::number::count;
 use crate::scenario::generate::PlantedVariant;
 use crate::stats::quantile;
 
-/// The page, and what it says of the hunters.
+/// The page, and what it says of the fuzz targets.
 pub struct Page {
     /// Its text, in Markdown.
     pub text: String,
@@ -154,7 +154,7 @@ impl Measured<'_> {
     fn median(&self) -> Option<(u64, u64)> {
         let (executions, millis) = self.finds();
         let middle = |finds: &[u64]| {
-            // What did not find stands behind the finds.
+            // Seeds that found nothing come after all that did.
             let all: Vec<Option<u64>> = finds
                 .iter()
                 .copied()
@@ -212,7 +212,7 @@ fn list(title: &str, planted: &[PlantedVariant]) -> String {
     format!("\n{title}: {}.\n", names.join(", "))
 }
 
-/// What should never be: finds that the lint did not foresee, panics of the simulation, endless
+/// What should never happen: finds that the lint did not foresee, panics of the simulation, endless
 /// runs.
 fn bugs<'a>(made: impl Iterator<Item = &'a Measurement>) -> String {
     let mut text = String::new();

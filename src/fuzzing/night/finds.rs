@@ -14,7 +14,7 @@ use crate::scenario::lint::lint;
 /// Something that should not be.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Defect {
-    /// What is the same for every sight of it.
+    /// Its identity: the same whenever the defect is seen.
     pub id: String,
     /// One line.
     pub title: String,
@@ -26,7 +26,8 @@ pub struct Defect {
     pub is_kept: bool,
 }
 
-/// A find of a hunt to which the lint has an objection: the hazard at work, no defect.
+/// A hunt's find to which the lint has an objection: the hunt has found a hazard, as it should, and
+/// no defect of this project.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Explained {
     /// One line: the code and the switches.
@@ -66,8 +67,8 @@ impl Judge {
         Ok(Judge { kept, defects: out.join("new"), explained: out.join("finds") })
     }
 
-    /// What the crash of `target` on the bytes of `artifact` is. Of a hunt's find the artifact
-    /// goes, as the scenario says all that it does.
+    /// What the crash of `target` on the bytes of `artifact` is. The artifact of a hunt's find is
+    /// deleted, since the scenario file that is kept says all that it does.
     pub fn judge(&self, target: &str, artifact: &Path, said: &Said) -> Result<Find, CampaignError> {
         let bytes = std::fs::read(artifact).map_err(CampaignError::at(artifact))?;
         // A panic of the simulation has printed its message, and shows up as one of the target's.

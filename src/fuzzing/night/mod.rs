@@ -1,5 +1,5 @@
-//! A night of everything that takes time: replays, a sweep, every fuzz target for its share of a
-//! budget, and one page that says what is new since the night before.
+//! A nightly run of everything that takes long: replays, a sweep, every fuzz target for its share
+//! of a budget, and one page that says what is new since the night before.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -40,14 +40,14 @@ pub struct Night {
 }
 
 impl Night {
-    /// Whether what is looked at every night was looked at to its end.
+    /// Whether replays and sweep were complete.
     fn looked_at_everything(&self) -> bool {
         let is_swept = self.sweep.as_ref().is_some_and(|sweep| sweep.done == sweep.total);
         !self.is_interrupted && self.replayed.is_some() && is_swept
     }
 }
 
-/// What a sweep came to.
+/// The figures of a night's sweep.
 #[derive(Clone, Debug, Default)]
 pub struct SweepFigures {
     /// The plan's title.

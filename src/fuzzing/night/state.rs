@@ -50,8 +50,8 @@ impl State {
         std::fs::rename(&written, path).map_err(CampaignError::at(path))
     }
 
-    /// Whether a defect seen tonight was not there before. What is looked at every night is new
-    /// when it was gone in between; what a fuzzer finds by luck is new once.
+    /// Whether a defect seen tonight is new. One that every night would see is new also when it was
+    /// gone for a night in between; one that a fuzzer finds by chance is new only the first time.
     pub fn is_new(&self, defect: &Defect) -> bool {
         match self.defects.get(&defect.id) {
             None => !defect.is_kept,

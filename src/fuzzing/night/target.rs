@@ -13,9 +13,9 @@ use crate::fuzzing::CampaignError;
 use crate::fuzzing::build::Watch;
 use crate::fuzzing::libfuzzer::{Coverage, End, Ended, Job, Limit, Said, artifact_prefix};
 
-/// Of a share, the tenth part is for thinning the corpus.
+/// How many tenths of a share are for fuzzing; the rest is for thinning the corpus.
 const TENTHS_FUZZED: u32 = 9;
-/// What a run may take beyond its time before it is stopped.
+/// How long a run may go on after its time is up before it is stopped.
 const GRACE: Duration = Duration::from_secs(30);
 /// The least time for thinning a corpus.
 const MERGE_LEAST: Duration = Duration::from_secs(5);
@@ -72,7 +72,8 @@ impl Night<'_> {
             let End::Crash(artifact) = &ended.end else { break };
             figures.crashes += 1;
             forget(&corpus, artifact)?;
-            // The same crash again is one of a committed seed: every round would end with it.
+            // The same crash a second time comes from a committed seed, and would end every
+            // round.
             if !artifacts.insert(artifact.clone()) || !crashed(artifact, &ended.said)? {
                 break;
             }

@@ -1,5 +1,5 @@
-//! Buddies: free pages in blocks of a power of two, each aligned to its size, which merge again when
-//! both halves are free.
+//! Buddies: free pages in blocks of a power of two, each aligned to its size, which merge again
+//! when both halves are free.
 
 use std::collections::BTreeSet;
 
@@ -11,9 +11,9 @@ use crate::units::{PageId, Pages};
 const SIZES: usize = limits::POOL_PAGES.end().ilog2() as usize + 1;
 
 /// Free pages as aligned blocks. A call gets the beginning of the smallest block that holds it all;
-/// where its count is no power of two, the rest of the block stays free, as smaller blocks. Where no
-/// block is large enough, the call gets the largest one, and its remainder is served in the same way.
-/// Of equal blocks the lowest goes first.
+/// where its count is no power of two, the rest of the block stays free, as smaller blocks. Where
+/// no block is large enough, the call gets the largest one, and its remainder is served in the same
+/// way. Of equal blocks the lowest goes first.
 #[derive(Default)]
 pub struct Buddy {
     /// The first page of each free block, counted from 0 as the first page of the pool, by the

@@ -126,7 +126,7 @@ impl LedgerView<'_> {
         html! { details { summary { "Numbers and commands" } (table.html()) } }
     }
 
-    /// What [`counts`] heads.
+    /// The fields below the columns of [`counts`].
     fn group_fields(&self, class: Class, group: &Group) -> Vec<Field> {
         let mut fields = match (group.runs.interval(), group.state) {
             (None, State::Impossible) => {
@@ -150,7 +150,7 @@ impl LedgerView<'_> {
                 )),
             ],
         };
-        // Findings of any defect would be runs again.
+        // For any defect, findings are counted in runs, which stand there already.
         if matches!(class, Class::Code(_)) {
             let rate = group.findings;
             let (hits, chances) = (number::count(rate.hits), number::count(rate.chances));

@@ -41,8 +41,7 @@ impl LedgerView<'_> {
         })
     }
 
-    /// The behaviour that changes nothing, where there is one: what others cost is mixed with what
-    /// they break.
+    /// The sound behaviour, where there is one: the costs of others are mixed with what they break.
     fn plain(&self, axis: usize) -> Option<Level> {
         let behaviour = self.shown.behaviour.filter(|&behaviour| behaviour != axis)?;
         let points = &self.table.plan.axes[behaviour].points;
@@ -64,7 +63,7 @@ impl LedgerView<'_> {
         members
     }
 
-    /// What charts of these members say of them.
+    /// The subtitle of charts of these cells.
     pub(super) fn member_text(&self, axis: usize, more: Option<Level>) -> String {
         let levels: Vec<Level> = [self.plain(axis), more].into_iter().flatten().collect();
         let mut text = String::new();
@@ -112,7 +111,7 @@ pub(super) fn side_by_side(pictures: &[Markup]) -> Markup {
     html! { div.charts { @for picture in pictures { (picture) } } }
 }
 
-/// The place of what belongs to a cell.
+/// The index of a cell in lists by cell.
 pub(super) fn index(cell: CellId) -> usize {
     usize::try_from(cell.0).expect("limits::SWEEP_RUNS")
 }

@@ -47,8 +47,8 @@ impl Choices for Unstructured<'_> {
 }
 
 /// Decisions out of a fuzzer's bytes that go on at random when the bytes are used up, so that short
-/// inputs are no dull cases: the first eight bytes are the seed of what then follows. With fewer of
-/// them every draw is the lowest.
+/// inputs still make varied cases: the first eight bytes are the seed of what then follows. With
+/// fewer than eight bytes every draw is the lowest.
 #[cfg(feature = "arbitrary")]
 pub struct Endless<'a> {
     bytes: Unstructured<'a>,

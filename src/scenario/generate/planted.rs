@@ -11,8 +11,9 @@ use crate::scenario::generate::{Aim, generate_planted};
 use crate::scenario::lint::lint;
 use crate::scenario::validate::{KnownPolicies, validate};
 
-/// Scenarios in which a variant must be objected to once, or it counts as sound on its own. Of
-/// those that are not, the rarest is objected to in one of some seven.
+/// How many scenarios are drawn with a variant before it counts as sound on its own, if the lint
+/// has objected to it in none of them. Of the other variants, the least often objected to still is
+/// in about one scenario of seven.
 const DRAWS: u64 = 400;
 
 /// A variant of a switch that is not its default.
@@ -73,7 +74,7 @@ impl PlantedVariant {
         })
     }
 
-    /// Whether the lint can object to it at all: it does in one of many drawn scenarios.
+    /// Whether the lint objects to it in any of many drawn scenarios.
     pub fn can_be_objected_to(self, known: &KnownPolicies) -> bool {
         (0..DRAWS).any(|seed| {
             let mut stream = Stream::new(seed, "plant");
@@ -100,7 +101,8 @@ impl PlantedVariant {
         debug_assert!(is_known, "{self} is a variant of a switch");
     }
 
-    /// Where the lint has no objection, sets one other switch so that it has, if any will do.
+    /// If the lint has no objection to the variant, sets one other switch so that it has one, if
+    /// there is such a switch.
     pub(super) fn make_act(
         self,
         choices: &mut impl Choices,
@@ -124,8 +126,8 @@ impl PlantedVariant {
         scenario.behaviour = if beside.is_empty() { before } else { *choices.pick(&beside) };
     }
 
-    /// Sets switches back that the lint objects to, but for this one and those without which the
-    /// lint would not object to this one.
+    /// Resets other switches that the lint objects to, as long as the lint goes on objecting to
+    /// this one.
     pub(super) fn repair_others(self, choices: &mut impl Choices, scenario: &mut Scenario) {
         loop {
             let is_objected = self.is_objected_to(scenario);

@@ -1,4 +1,4 @@
-//! What the judgements ask of a scenario.
+//! Facts about a scenario that the lint's rules are conditions on.
 
 use std::collections::BTreeSet;
 
@@ -9,7 +9,8 @@ use crate::behaviour::{
     SourceLength,
 };
 
-/// What the judgements ask of a scenario. `None` and `false` stand for "cannot be told".
+/// Facts about a scenario. `None`, or `false` where `true` would be a guarantee, stands for what
+/// cannot be known before the run.
 pub(super) struct Facts {
     pub(super) behaviours: Behaviours,
     pub(super) page: u64,

@@ -10,8 +10,9 @@ use crate::prompt::PageKey;
 use crate::units::{RequestId, Tokens};
 
 impl Prefill {
-    /// Puts the request's full pages into the tree, after a chunk that began at `from`. Where another
-    /// request's pages are there already, its own are freed and its table is pointed at the tree's.
+    /// Puts the request's full pages into the tree, after a chunk that began at `from`. Where
+    /// another request's pages are there already, its own are freed and its table is pointed at the
+    /// tree's.
     pub(super) fn cache_computed(
         &mut self,
         request: RequestId,

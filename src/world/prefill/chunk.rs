@@ -1,5 +1,5 @@
-//! A *chunk*: the positions of one request that one step computes; and the step that is being filled
-//! with chunks.
+//! A *chunk*: the positions of one request that one step computes; and the step that is being
+//! filled with chunks.
 
 use crate::units::{PageSize, RequestId, Tokens};
 

@@ -1,7 +1,8 @@
 //! A prefill server: its queue, its pool and cache of computed pages, its part of each request.
 //!
-//! This file has the server and what begins and ends a request's stay. Its steps are in `step`, what
-//! a computed chunk leaves in the cache in `caching`, the cutting of rows into pieces in `sending`.
+//! This file has the server and what begins and ends a request's stay. Its steps are in `step`,
+//! what a computed chunk leaves in the cache in `caching`, the cutting of rows into pieces in
+//! `sending`.
 
 use std::collections::VecDeque;
 

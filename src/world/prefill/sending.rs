@@ -9,7 +9,8 @@ use crate::engine::sglang::packing::SendPart;
 use crate::finding::Mark;
 use crate::units::{PageId, Pages, RequestId, Tokens};
 
-/// One piece of a transfer as the sender has cut it: the source pages and tokens of one planner call.
+/// One piece of a transfer as the sender has cut it: the source pages and tokens of one planner
+/// call.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(in super::super) struct CutPiece {
     /// Which piece of the transfer, from 0.
@@ -47,13 +48,13 @@ impl Prefill {
             return Vec::new();
         }
         let Some(source) = &mut state.source else {
-            // Others may have to give way to it now.
+            // A request without a destination may have to give way to it now.
             cx.wake(self.store.server);
             return Vec::new();
         };
         source.cursor = prefix;
         let (done, length) = (source.done, source.length);
-        // Before that, the next chunk takes along what waited.
+        // If chunks are still to come, the next one takes along what waited.
         match done == length {
             true => self.cut_computed(request, length, cx),
             false => Vec::new(),
@@ -94,7 +95,8 @@ impl Prefill {
         sends
     }
 
-    /// What is sent after a chunk has been computed, if the transfer is still wanted and knows where to.
+    /// What is sent after a chunk has been computed, if the transfer is still wanted and knows
+    /// where to.
     pub(in super::super) fn cut_chunk(
         &mut self,
         chunk: Chunk,
@@ -133,7 +135,8 @@ impl Prefill {
         self.cut_up_to(request, reach, last, cx)
     }
 
-    /// Positions from the cursor up to `reach` in one piece, or in several if the pack buffer says so.
+    /// Positions from the cursor up to `reach` in one piece, or in several if the pack buffer says
+    /// so.
     fn cut_up_to(
         &mut self,
         request: RequestId,

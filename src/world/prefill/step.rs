@@ -23,7 +23,8 @@ use crate::units::{PageId, PageSize, Pages, RequestId, Tick, Tokens};
 /// What must happen before a step can be composed further.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in super::super) enum Next {
-    /// The chunk is part of the step: its transfer is to be told, and its settled prefix may be sent.
+    /// The chunk is part of the step: its transfer is to be told, and its settled prefix may be
+    /// sent.
     Launched(Chunk),
     /// The transfer of this request is to be asked to give way.
     GivesWay(RequestId),
@@ -32,8 +33,8 @@ pub(in super::super) enum Next {
 }
 
 impl Prefill {
-    /// Fills a step's budget if the server is idle: first the request that was cut, then waiting ones.
-    /// To be called again after each answer but the last.
+    /// Fills a step's budget if the server is idle: first the request that was cut, then waiting
+    /// ones. To be called again after each answer but the last.
     pub(in super::super) fn compose(
         &mut self,
         cx: &mut Context<'_>,
@@ -125,8 +126,8 @@ impl Prefill {
         }
     }
 
-    /// The waiting request that comes next: one whose destination is known, if there is any. Those that
-    /// no longer want anything leave the queue.
+    /// The waiting request that comes next: one whose destination is known, if there is any. Those
+    /// that no longer want anything leave the queue.
     fn next_waiting(&mut self, cx: &Context<'_>, transfers: &Transfers) -> Option<RequestId> {
         self.waiting.retain(|&request| transfers[request].wants_prefill(&cx.setup));
         let requests = &self.requests;
@@ -159,8 +160,8 @@ impl Prefill {
     }
 
     /// Matches and locks the request's cached prefix, if its whole prompt fits beside what is held
-    /// and at least something of it into the budget. The hit stays below the prompt's last token, so
-    /// that something is computed.
+    /// and at least something of it into the budget. The hit stays below the prompt's last token,
+    /// so that something is computed.
     fn admit(&mut self, request: RequestId, budget: Tokens, cx: &mut Context<'_>) -> bool {
         let page = cx.setup.page();
         let state = &mut self.requests[request];
@@ -199,8 +200,8 @@ impl Prefill {
         true
     }
 
-    /// Takes pages for the request's next chunk and adds it to the step. Without pages it waits as the
-    /// one that was cut, and the step begins without it.
+    /// Takes pages for the request's next chunk and adds it to the step. Without pages it waits as
+    /// the one that was cut, and the step begins without it.
     fn launch(&mut self, request: RequestId, mut draft: Draft, cx: &mut Context<'_>) -> Next {
         let page = cx.setup.page();
         let source = self.requests[request].source_mut();

@@ -1,5 +1,5 @@
-//! The parts of a small world that is not set in motion, so that tests can call one server by itself:
-//! P = 4, N = 2, V = 8, one server of each kind.
+//! The parts of a small world that is not set in motion, so that tests can call one server by
+//! itself: P = 4, N = 2, V = 8, one server of each kind.
 
 use std::path::Path;
 
@@ -17,8 +17,8 @@ use crate::world::prefill::step::Next;
 use crate::world::registry::Registry;
 use crate::world::transfer::{Destination, Transfers};
 
-/// A scenario of 8 prefill and 4 decode pages unless `more` says otherwise. Of each request: content,
-/// tokens of the prompt, tokens of the output.
+/// A scenario of 8 prefill and 4 decode pages unless `more` says otherwise. Of each request:
+/// content, tokens of the prompt, tokens of the output.
 pub(in crate::world) fn scenario(more: &str, requests: &[(u32, u32, u32)]) -> Scenario {
     let mut text = format!("version = 1\ntitle = \"parts\"\n{more}\n");
     if !more.contains("prefill =") {
