@@ -263,8 +263,8 @@ impl Line {
         }
     }
 
-    /// The longest prefix with which an engine can write this line, if the prompt is known, and
-    /// why.
+    /// The longest prefix with which an engine can write this line, and the reason. `None` if the
+    /// prompt is not known.
     fn prefix_max(self, known: &KnownSizes) -> Option<(i64, String)> {
         let prompt = i64::from(known.prompt?);
         let nothing = format!("a prompt of {prompt} tokens leaves nothing to send from there on");

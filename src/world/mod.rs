@@ -1,54 +1,7 @@
 //! The simulated system: prefill and decode servers, their caches and queues, the links between
 //! them, and the one loop that runs a [`Scenario`].
 //!
-//! # The life of a request
-//!
-//! Who owns which page at each moment, who writes which row when, and what each failure gives back.
-//! *Source* pages are prefill's, *target* pages decode's. A cached page belongs to the tree; a
-//! request only locks it.
-//!
-//! | moment | source pages | target pages | rows written | on failure |
-//! |---|---|---|---|---|
-//! | arrives | none | none | none | it ends |
-//! | reserved | none | matched ones locked, the rest the request's | a part of a cached page, if a hit ends inside it | target back, it ends |
-//! | a chunk is launched | matched ones locked, the chunk's pages the request's | as before | none | waits for the step's end |
-//! | the step ends | full pages go to the tree and stay locked; duplicates go back and the table points at the tree's; a partial page stays the request's | as before | the chunk's rows, by prefill | source unlocked and back |
-//! | a part is queued | must stay until it has landed | must stay until it has landed | none | target back when every queued part has landed |
-//! | a part lands | as before | as before | its rows on its rank, by the copy | as before |
-//! | activated (every part of every piece has landed) | unlocked; the partial page back | as before | none | from here on decode's own |
-//! | a step ends | none | a page more when a token opens one | one row, by decode | target back at the step's end |
-//! | retracted | none | all back, after a copy to the host; or prefill sends again | none | the copy is dropped |
-//! | resumes | none | as many as it stored and one token more | all it had stored, from the host | as when running |
-//! | finishes | none | full pages go to the tree, duplicates and the partial page back, match unlocked | none | |
-//!
-//! Where decode keeps draft KV, every rank's draft rows are written, copied to the host and brought
-//! back with the rows beside them.
-//!
-//! A message that a part has landed can be lost: the transfer then fails, as when it is refused.
-//! Under `prefill_start = "at_arrival"` the lines of prefill can come before *reserved*: what it
-//! has computed waits for a destination, or goes back if a request that has one needs the pages. A
-//! flush takes cached pages that nobody holds.
-//!
-//! # Where each rule stands
-//!
-//! | moment | who is asked | file |
-//! |---|---|---|
-//! | arrives | can its servers be connected, can their pools ever serve it | `arrival` |
-//! | reserved, resumes | the decode server | `decode/reservation` |
-//! | a chunk is launched, its step ends | the prefill server | `prefill/step`, `prefill/caching` |
-//! | a part is queued | the prefill server cuts the piece, the planner lays it out, the link queues it | `prefill/sending`, `piece`, `link` |
-//! | a part lands | the decode server writes it, the transfer hears of it | `decode/rows`, `transfer` |
-//! | activated; source or target back | the handoff machine says when, the servers do it | `handoff`, `decode/ending`, `prefill` |
-//! | a decode step ends, retracted | the decode server | `decode/step` |
-//! | finishes, aborted, fails | the decode server | `decode/ending` |
-//! | flush; evictions; every page taken or given back | the store of the server | `store` |
-//!
-//! A server owns its queue, its pool and cache, and its part of each request. It is called with a
-//! context (setup, requests, timers, log) and answers with what others have to do; `routes` tells
-//! them, at once and in that order. What is fixed about a request is in `request`.
-//!
-//! Every finding code is a violated line of the first table; the oracle is told each move and
-//! judges it without the code that made it.
+#![doc = include_str!("life.md")]
 
 use crate::behaviour::Retraction;
 use crate::event::{Server, Side};
