@@ -172,7 +172,7 @@ mod tests {
     }
 
     #[test]
-    fn plants_are_read_as_they_are_printed_and_others_refused() {
+    fn planted_variants_are_read_as_they_are_printed_and_others_refused() {
         assert!(PlantedVariant::all().count() > 20);
         for planted in PlantedVariant::all() {
             assert_eq!(PlantedVariant::parse(&planted.to_string()), Ok(planted));
@@ -216,7 +216,7 @@ mod tests {
     }
 
     #[test]
-    fn a_plant_that_needs_company_gets_it() {
+    fn a_variant_that_needs_company_gets_it() {
         let planted = PlantedVariant::parse("free_check=none").unwrap();
         let with_objection =
             drawn(planted, 200).filter(|scenario| planted.is_objected_to(scenario));
