@@ -65,7 +65,7 @@ impl Write {
     /// What the memory will hold, or `None` for rows without content.
     pub fn extent(&self) -> Option<Extent> {
         let (stamp, step) = self.content?;
-        Some(Extent { start: self.start, len: self.len, stamp, step })
+        Some(Extent::new(self.start, self.len, stamp, step))
     }
 }
 

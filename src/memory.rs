@@ -7,7 +7,9 @@
 //! costs its few extents and not its rows. Giving a page back does not clear it: a stale row keeps its old stamp, as real
 //! memory does.
 
+use std::cell::RefCell;
 use std::cmp::Ordering;
+use std::rc::Rc;
 
 use crate::prompt::{ChainId, Sequence, Texts};
 use crate::units::{PageId, PageSize, Pages, RequestId, Tick, Tokens};
@@ -55,18 +57,64 @@ pub struct Extent {
     pub stamp: Stamp,
     /// How much the position rises from row to row.
     pub step: u32,
+    /// How many decode steps lie between the writing of a row and of the next: then `stamp.written` is
+    /// not a tick but the number of the first row's step, and [`Memory::row`] knows the tick. Zero
+    /// where all rows were written at once.
+    pace: u32,
+}
+
+/// When each step of a decode server ended, in their order. The memories of one server share it.
+#[derive(Clone, Debug, Default)]
+pub struct StepClock(Rc<RefCell<Vec<Tick>>>);
+
+impl StepClock {
+    /// The next step ends.
+    pub fn step_ends(&self, now: Tick) {
+        self.0.borrow_mut().push(now);
+    }
+
+    fn tick(&self, step: u64) -> Tick {
+        self.0.borrow()[usize::try_from(step).expect("steps are counted in memory")]
+    }
 }
 
 impl Extent {
+    /// `len` rows from `start` on, all written at once; the first has this stamp, and positions rise by
+    /// `step`.
+    pub fn new(start: u32, len: u32, stamp: Stamp, step: u32) -> Extent {
+        Extent { start, len, stamp, step, pace: 0 }
+    }
+
+    /// The same of rows that decode steps wrote, one every `pace` steps. The first was written by the
+    /// step of number `first`; the tick in `stamp` means nothing.
+    pub fn by_steps(
+        (start, len): (u32, u32),
+        stamp: Stamp,
+        step: u32,
+        first: u32,
+        pace: u32,
+    ) -> Extent {
+        let stamp = Stamp { written: Tick(first.into()), ..stamp };
+        Extent { start, len, stamp, step, pace }
+    }
+
+    /// The same rows, written for `writer` at `now`.
+    pub fn copied(self, writer: RequestId, now: Tick) -> Extent {
+        Extent { stamp: Stamp { written: now, writer, ..self.stamp }, pace: 0, ..self }
+    }
+
     /// The offset after the last row.
     pub fn end(&self) -> u32 {
         self.start + self.len
     }
 
-    /// The stamp of the row at `offset` of the page, which must be inside.
+    /// The stamp of the row at `offset` of the page, which must be inside. Of rows that decode steps
+    /// wrote, it has the step's number in the place of the tick.
     pub fn at(&self, offset: u32) -> Stamp {
-        let position = Tokens(self.stamp.position.0 + (offset - self.start) * self.step);
-        Stamp { position, ..self.stamp }
+        let rows = offset - self.start;
+        let position = Tokens(self.stamp.position.0 + rows * self.step);
+        let written = Tick(self.stamp.written.0 + u64::from(rows) * u64::from(self.pace));
+        Stamp { position, written, ..self.stamp }
     }
 
     /// The part of this extent within `start..end`, if any.
@@ -77,7 +125,10 @@ impl Extent {
 
     /// Takes `next` in if it continues this extent.
     fn join(&mut self, next: &Extent) -> bool {
-        let alike = Stamp { position: next.stamp.position, ..self.stamp } == next.stamp;
+        let written = self.stamp.written.0 + u64::from(self.len) * u64::from(self.pace);
+        let expected =
+            Stamp { position: next.stamp.position, written: Tick(written), ..self.stamp };
+        let alike = expected == next.stamp && self.pace == next.pace;
         let position = self.stamp.position.0;
         // A single row has no step of its own yet.
         let step = match self.len {
@@ -113,6 +164,8 @@ pub struct Memory {
     last_rows: u32,
     /// Calls that have changed rows.
     writes: u64,
+    /// For the ticks of rows that decode steps wrote.
+    clock: StepClock,
 }
 
 /// What a page holds: an extent if that has rows, else the list of this number plus 1, else nothing.
@@ -129,7 +182,7 @@ impl Held {
             written: Tick(0),
             writer: RequestId(0),
         };
-        Held(Extent { start, len: 0, stamp, step: 0 })
+        Held(Extent { start, len: 0, stamp, step: 0, pace: 0 })
     }
 
     /// The number of its list, if it has one.
@@ -153,7 +206,13 @@ impl Memory {
 
     fn of_pages(count: usize, last_rows: u32) -> Memory {
         let pages = vec![Held::NOTHING; count];
-        Memory { pages, lists: Vec::new(), spare: Vec::new(), last_rows, writes: 0 }
+        let (lists, spare) = (Vec::new(), Vec::new());
+        Memory { pages, lists, spare, last_rows, writes: 0, clock: StepClock::default() }
+    }
+
+    /// The same memory of a server whose steps `clock` knows.
+    pub fn with_clock(self, clock: StepClock) -> Memory {
+        Memory { clock, ..self }
     }
 
     /// How often rows were written or erased. While it stays the same, so does every row.
@@ -175,7 +234,13 @@ impl Memory {
     pub fn row(&self, page: PageId, offset: u32) -> Option<Stamp> {
         let extents = self.page(page);
         let index = extents.partition_point(|extent| extent.end() <= offset);
-        extents.get(index).filter(|extent| extent.start <= offset).map(|extent| extent.at(offset))
+        let extent = extents.get(index).filter(|extent| extent.start <= offset)?;
+        let stamp = extent.at(offset);
+        let written = match extent.pace {
+            0 => stamp.written,
+            _ => self.clock.tick(stamp.written.0),
+        };
+        Some(Stamp { written, ..stamp })
     }
 
     /// Writes the rows of `new` in `page`, over whatever they held.
@@ -301,7 +366,7 @@ mod tests {
             written: Tick(1),
             writer: RequestId(0),
         };
-        Extent { start, len, stamp, step }
+        Extent::new(start, len, stamp, step)
     }
 
     proptest! {
@@ -332,6 +397,34 @@ mod tests {
                 prop_assert!(extents.iter().all(|extent| extent.len > 0));
             }
         }
+    }
+
+    #[test]
+    fn rows_of_steps_are_one_extent_and_know_the_tick_of_each() {
+        let clock = StepClock::default();
+        for tick in [10, 25, 27, 40, 55] {
+            clock.step_ends(Tick(tick));
+        }
+        let mut memory = Memory::new(1).with_clock(clock);
+        // Rank 0 of 2 stores every second token: by steps 0, 2 and 4.
+        for (row, step) in [(0, 0), (1, 2), (2, 4)] {
+            let stamp = extent(row, 1, 0, 6 + 2 * row, 2).stamp;
+            memory.write(PageId(1), Extent::by_steps((row, 1), stamp, 2, step, 2));
+        }
+        assert_eq!(memory.page(PageId(1)).len(), 1);
+        let held = |row| memory.row(PageId(1), row).map(|stamp| (stamp.position, stamp.written));
+        let expected = [(6, 10), (8, 27), (10, 55)];
+        for (row, (position, tick)) in (0..).zip(expected) {
+            assert_eq!(held(row), Some((Tokens(position), Tick(tick))));
+        }
+        // A row of the next step does not follow, one that was copied neither.
+        let stamp = extent(3, 1, 0, 12, 2).stamp;
+        memory.write(PageId(1), Extent::by_steps((3, 1), stamp, 2, 3, 2));
+        assert_eq!(memory.page(PageId(1)).len(), 2);
+        let copied = memory.page(PageId(1))[0].copied(RequestId(4), Tick(60));
+        memory.write(PageId(0), copied);
+        let stamp = memory.row(PageId(0), 1).unwrap();
+        assert_eq!((stamp.written, stamp.writer), (Tick(60), RequestId(4)));
     }
 
     #[test]

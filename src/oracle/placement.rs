@@ -335,9 +335,8 @@ impl Transfer {
                 continue;
             }
             for (rank, memory) in (0..self.stripes.ranks).zip(memory) {
-                let extents = page.map_or(&[][..], |page| memory.page(page));
                 let place = (Rank(rank), ordinal);
-                self.judge_page((extents, texts), place, from, to, &mut verdict);
+                self.judge_page(page, (memory, texts), place, from, to, &mut verdict);
             }
         }
         verdict
@@ -374,7 +373,8 @@ impl Transfer {
     /// Judges the rows of one physical page that store positions of `from..to`.
     fn judge_page(
         &self,
-        (extents, texts): (&[Extent], &Texts),
+        held: Option<PageId>,
+        (memory, texts): (&Memory, &Texts),
         (rank, ordinal): (Rank, u32),
         from: Tokens,
         to: Tokens,
@@ -388,6 +388,7 @@ impl Transfer {
         };
         let (mut offset, end) = (offset_of(from), offset_of(to));
         verdict.rows += u64::from(end.saturating_sub(offset));
+        let extents = held.map_or(&[][..], |page| memory.page(page));
         for extent in extents {
             while offset < end.min(extent.start) {
                 verdict.add(self.fate(position(offset), None, texts), position(offset), None);
@@ -398,7 +399,7 @@ impl Transfer {
             };
             offset += self.right_rows(&extent, position(offset), texts);
             while offset < extent.end() {
-                let held = Some(extent.at(offset));
+                let held = held.and_then(|page| memory.row(page, offset));
                 verdict.add(self.fate(position(offset), held, texts), position(offset), held);
                 offset += 1;
             }
@@ -588,7 +589,7 @@ mod tests {
         assert_eq!(transfer.judge(&table, (&memory, &texts), none, Tokens(16)), clean);
         let mut flipped = memory[1].row(PageId(2), 2).unwrap();
         flipped.position = Tokens(3);
-        memory[1].write(PageId(2), Extent { start: 2, len: 1, stamp: flipped, step: 1 });
+        memory[1].write(PageId(2), Extent::new(2, 1, flipped, 1));
         let verdict = transfer.judge(&table, (&memory, &texts), none, Tokens(16));
         assert_eq!(verdict.shifted.first, Some((Tokens(13), Some(flipped))));
         assert_eq!((verdict.missing.rows, verdict.shifted.rows, verdict.foreign.rows), (0, 1, 0));

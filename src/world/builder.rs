@@ -9,7 +9,7 @@ use crate::behaviour::{Behaviours, DecodeMatchUnit};
 use crate::cache::partial::PartialIndex;
 use crate::event::Server;
 use crate::layout::Layout;
-use crate::memory::Memory;
+use crate::memory::{Memory, StepClock};
 use crate::pool::Pool;
 use crate::scenario::Scenario;
 use crate::units::{PageSize, Pages};
@@ -39,6 +39,8 @@ impl Builder<'_> {
             let draft = || Memory::of_rows(self.layout.virtual_page(), rows);
             memory.extend(std::iter::repeat_with(draft).take(config.ranks as usize));
         }
+        let clock = &config.clock;
+        let memory = memory.into_iter().map(|memory| memory.with_clock(clock.clone())).collect();
         Store::new(server, pool, cache, memory, self.switches.free_check)
     }
 
@@ -52,6 +54,7 @@ impl Builder<'_> {
             free_order: &config.free_order,
             cache: &config.cache,
             eviction: &config.eviction,
+            clock: StepClock::default(),
         };
         let setup = self.setup(server, store.page, store.pages);
         let admission = self.registry.admissions[&config.admission](&setup);
@@ -61,6 +64,7 @@ impl Builder<'_> {
     pub(super) fn decode(&self, scenario: &Scenario, server: Server) -> Decode {
         let config = &scenario.decode;
         let virtual_page = self.layout.virtual_page();
+        let clock = StepClock::default();
         let store = StoreConfig {
             page: virtual_page,
             pages: Pages(config.pages),
@@ -69,15 +73,15 @@ impl Builder<'_> {
             free_order: &config.free_order,
             cache: &config.cache,
             eviction: &config.eviction,
+            clock: clock.clone(),
         };
         let is_fine = self.switches.decode_match_unit != DecodeMatchUnit::VirtualPage;
         let partial = is_fine.then(|| PartialIndex::new(virtual_page));
-        Decode::new(self.store(server, store), partial, config.workers)
+        Decode::new(self.store(server, store), partial, config.workers, clock)
     }
 }
 
 /// What a server's KV is made of.
-#[derive(Clone, Copy)]
 struct StoreConfig<'a> {
     page: PageSize,
     pages: Pages,
@@ -86,4 +90,5 @@ struct StoreConfig<'a> {
     free_order: &'a str,
     cache: &'a str,
     eviction: &'a str,
+    clock: StepClock,
 }

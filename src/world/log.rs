@@ -109,6 +109,11 @@ impl<'a> Log<'a> {
         self.observer = Some(observer);
     }
 
+    /// Whether somebody looks on.
+    pub(super) fn is_watched(&self) -> bool {
+        self.observer.is_some()
+    }
+
     /// States an event; see [`Oracle::observe`] for `memory`.
     pub(super) fn tell(&mut self, event: &Event<'_>, memory: &[Memory]) {
         (self.now, event).hash(&mut self.digest);

@@ -290,7 +290,7 @@ mod tests {
                     written: Tick(3),
                     writer: RequestId(1),
                 };
-                memory.write(PageId(id), Extent { start, len, stamp, step });
+                memory.write(PageId(id), Extent::new(start, len, stamp, step));
             }
             let run = RowRun { src: Row(src), src_step: step, dst: Row(dst), len };
             let writes = read_rows(&RunPlan { runs: vec![run] }, RequestId(2), &memory, (page, dst_page));

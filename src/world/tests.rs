@@ -132,7 +132,7 @@ fn one_stamp_flipped_after_a_copy_is_found_and_nothing_else_is() {
             let mut stamp = memory.row(page, 2).unwrap();
             assert_eq!(stamp.position, Tokens(37));
             change(&mut stamp);
-            memory.write(page, Extent { start: 2, len: 1, stamp, step: 1 });
+            memory.write(page, Extent::new(2, 1, stamp, 1));
         })
     };
     let shifted = flip(|stamp| stamp.position = Tokens(35));

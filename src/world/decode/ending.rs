@@ -32,6 +32,7 @@ impl Decode {
     /// The transfer is complete, as decode takes it: the request runs, and may have no token to wait
     /// for.
     pub(in super::super) fn activate(&mut self, request: RequestId, cx: &mut Context<'_>) {
+        self.settle_table(request, &cx.setup);
         let state = &mut self.requests[request];
         state.status = Status::Running;
         let Target { table, stored, .. } = state.target();
@@ -39,7 +40,7 @@ impl Decode {
         let event = Event::Activated { server: self.store.server, request, table };
         cx.log.tell(&event, &self.store.memory);
         self.transferring -= 1;
-        self.running.push(request);
+        self.run(request, cx);
         cx.reached(request, Moment::Running);
         if cx.requests[request].is_complete(stored) {
             self.finish(request, cx);
@@ -49,7 +50,8 @@ impl Decode {
 
     /// The request has all its output: its full pages go into the cache, the rest is freed.
     pub(super) fn finish(&mut self, request: RequestId, cx: &mut Context<'_>) {
-        let target = self.requests[request].take_target();
+        self.settle_table(request, &cx.setup);
+        let target = self.take_running(request, &cx.setup);
         let Target { table, stored, .. } = &target;
         let event = Event::Finished { server: self.store.server, request, table, stored: *stored };
         cx.log.tell(&event, &self.store.memory);
@@ -128,8 +130,13 @@ impl Decode {
             Status::Running => {
                 cx.log.mark(Mark::AbortRunning);
                 self.forget(request, AbortCleanup::ForgetsRunning, cx);
-                let is_in_step = self.step.as_ref().is_some_and(|step| step.contains(&request));
-                if is_in_step { AfterAbort::Nothing } else { AfterAbort::Drop }
+                match self.is_in_step(request) {
+                    true => {
+                        self.next_due = 0;
+                        AfterAbort::Nothing
+                    }
+                    false => AfterAbort::Drop,
+                }
             }
             Status::Retracted => {
                 cx.log.mark(Mark::AbortRetracted);
@@ -183,7 +190,7 @@ impl Decode {
 
     /// A running request whose client gave up loses its pages, and ends.
     pub(in super::super) fn drop_running(&mut self, request: RequestId, cx: &mut Context<'_>) {
-        let target = self.requests[request].take_target();
+        let target = self.take_running(request, &cx.setup);
         self.leave_running(request, &target, target.own(), cx);
         self.end(request, Outcome::Aborted, cx);
     }

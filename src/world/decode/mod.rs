@@ -2,8 +2,8 @@
 //! request.
 //!
 //! This file has the server, who queues for it, and how pages go back. Whom it lets in is in
-//! `reservation`, its steps in `step`, the ends of a request's stay in `ending`, writing of rows in
-//! `rows`.
+//! `reservation`, its steps in `step`, the rows of these in `late`, the ends of a request's stay in
+//! `ending`, all other rows in `rows`.
 
 use std::collections::VecDeque;
 
@@ -14,9 +14,11 @@ use super::transfer::Destination;
 use crate::behaviour::{FreeSegment, TailRelease};
 use crate::cache::partial::PartialIndex;
 use crate::event::Holder;
+use crate::memory::StepClock;
 use crate::units::{PageId, Pages, RequestId, Tokens};
 
 pub(super) mod ending;
+mod late;
 mod request;
 mod reservation;
 mod rows;
@@ -25,6 +27,7 @@ mod step;
 #[cfg(test)]
 pub(super) mod tests;
 
+use late::LateRows;
 use request::{RequestState, Status, Target};
 
 /// One decode server.
@@ -46,11 +49,25 @@ pub(super) struct Decode {
     /// Running requests whose next token opens a page, with their lengths then, while a step is
     /// prepared.
     opening: Option<Vec<(RequestId, Tokens)>>,
-    /// Requests of the step under way that have not stored their token.
-    step: Option<VecDeque<RequestId>>,
+    step: Option<Step>,
+    /// Steps that have ended.
+    steps_ended: u32,
+    /// How many will have ended when one has to be looked at request by request; see [`Target::due`].
+    next_due: u32,
+    /// Whether a running request may be about to open a page.
+    may_open: bool,
+    late: LateRows,
     /// Whether the last step could not begin for lack of pages, and none were given back since.
     /// Whoever resumed meanwhile would only be retracted again, for ever within one tick.
     stuck: bool,
+}
+
+/// A step under way.
+enum Step {
+    /// It runs, for so many of the running requests: those that came later are behind them.
+    Runs(usize),
+    /// It ends, for these requests in turn; so many of them have stored their token, or been dropped.
+    Ends(Vec<RequestId>, usize),
 }
 
 /// Pages have been reserved for a transfer.
@@ -62,7 +79,13 @@ pub(super) struct Reservation {
 
 impl Decode {
     /// An idle server out of `servers`, with an index of partial hits if there is one.
-    pub(super) fn new(store: Store, partial: Option<PartialIndex>, servers: u32) -> Decode {
+    pub(super) fn new(
+        store: Store,
+        partial: Option<PartialIndex>,
+        servers: u32,
+        clock: StepClock,
+    ) -> Decode {
+        let late = LateRows::new(store.pool.total(), clock);
         Decode {
             requests: ByRequest::new(store.server.index, servers),
             store,
@@ -74,6 +97,10 @@ impl Decode {
             running: Vec::new(),
             opening: None,
             step: None,
+            steps_ended: 0,
+            next_due: u32::MAX,
+            may_open: false,
+            late,
             stuck: false,
         }
     }

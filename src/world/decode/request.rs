@@ -72,11 +72,21 @@ pub(in super::super) struct Target {
     pub(super) table: Vec<PageId>,
     /// How many of the table's first pages belong to the cache.
     pub(super) shared: usize,
-    /// Positions stored, once running.
+    /// Positions stored, and of a running request written to memory. [`Decode::stored`](super::Decode)
+    /// counts those with it that its steps have stored since.
     pub(super) stored: Tokens,
+    /// The number of the step that stores the next position.
+    pub(super) next_step: u32,
+    /// How many steps will have ended when a position opens a page or completes the output.
+    pub(super) due: u32,
 }
 
 impl Target {
+    /// Pages of its own, in which `stored` positions are stored.
+    pub(super) fn new(table: Vec<PageId>, stored: Tokens) -> Target {
+        Target { anchor: None, table, shared: 0, stored, next_step: 0, due: 0 }
+    }
+
     /// The pages that are the request's own.
     pub(super) fn own(&self) -> &[PageId] {
         &self.table[self.shared..]

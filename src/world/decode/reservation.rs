@@ -156,7 +156,7 @@ impl Decode {
         let length = self.requests[request].length;
         let keyed = &cx.requests[request].keyed;
         let mut found = Match {
-            target: Target { anchor: None, table: Vec::new(), shared: 0, stored: length },
+            target: Target::new(Vec::new(), length),
             prefix: Tokens(0),
             matched: Tokens(0),
             reported: Tokens(0),
@@ -257,7 +257,13 @@ impl Decode {
     }
 
     /// Counts and states what a prompt of `length` tokens found in the decode cache.
-    fn tell_match(&self, request: RequestId, found: &Match, length: Tokens, cx: &mut Context<'_>) {
+    fn tell_match(
+        &mut self,
+        request: RequestId,
+        found: &Match,
+        length: Tokens,
+        cx: &mut Context<'_>,
+    ) {
         if found.reported > Tokens(0) {
             cx.log.mark(Mark::HitDecode);
             cx.log.count(Metric::DecodeHits, 1);
@@ -276,6 +282,7 @@ impl Decode {
         }
         if found.target.shared > 0 {
             let pages = &found.target.table;
+            self.settle_pages(pages.iter().copied(), &cx.setup);
             let event = Event::Hit { server: self.store.server, request, pages };
             cx.log.tell(&event, &self.store.memory);
         }
@@ -307,11 +314,11 @@ impl Decode {
         store.taken(&mut cx.log, request, Pages(0), &pages);
         let event = Event::Restored { server: store.server, request, from: none, to: stored };
         cx.log.tell(&event, &store.memory);
-        self.restore(request, &pages, rows, cx.now());
+        self.restore(request, &pages, rows, cx);
         let state = &mut self.requests[request];
-        state.target = Some(Target { anchor: None, table: pages, shared: 0, stored });
+        state.target = Some(Target::new(pages, stored));
         state.status = Status::Running;
-        self.running.push(request);
+        self.run(request, cx);
         true
     }
 }

@@ -1,5 +1,5 @@
-//! Which rows decode's memory gets: the next position of a running request, copies that land, parts of
-//! cached pages, and what comes back from the host.
+//! Which rows decode's memory gets besides those of its own steps: copies that land, parts of cached
+//! pages, and what comes back from the host.
 
 use std::ops::Range;
 
@@ -8,32 +8,10 @@ use super::super::link::Copy;
 use super::Decode;
 use crate::event::{Event, Write, Writes};
 use crate::finding::Mark;
-use crate::memory::{Extent, Memory, Stamp};
+use crate::memory::{Extent, Memory};
 use crate::units::{PageId, RequestId, Tick, Tokens};
 
 impl Decode {
-    /// Writes the KV of the request's next position.
-    pub(super) fn store_next(&mut self, request: RequestId, cx: &Context<'_>) {
-        let layout = cx.setup.layout;
-        let target = self.requests[request].target_mut();
-        let position = target.stored;
-        target.stored += Tokens(1);
-        let memory = &mut self.store.memory;
-        let stamp = Stamp { text: request, position, written: cx.now(), writer: request };
-        let ordinal = position.pages_floor(layout.virtual_page());
-        if let Some(&page) = target.table.get(ordinal.index()) {
-            let start = (position - ordinal.tokens(layout.virtual_page())).0;
-            for draft in &mut memory[layout.ranks() as usize..] {
-                draft.write(page, Extent { start, len: 1, stamp, step: 1 });
-            }
-        }
-        // A transfer that activated early and was refused later can lack the page.
-        if let Some((rank, row)) = layout.place(position, &target.table) {
-            let (page, start) = row.split(layout.page());
-            memory[rank.index()].write(page, Extent { start, len: 1, stamp, step: layout.ranks() });
-        }
-    }
-
     /// A copy lands: its rows are written, draft rows beside them.
     pub(in super::super) fn land(&mut self, copy: Copy, cx: &mut Context<'_>) {
         let part = copy.part;
@@ -44,6 +22,7 @@ impl Decode {
             stamp.written = cx.log.now;
         }
         let ranks = cx.setup.layout.ranks() as usize;
+        self.settle_pages(writes.iter().chain(&draft).map(|write| write.page), &cx.setup);
         let store = &mut self.store;
         if !draft.is_empty() {
             cx.log.mark(Mark::DraftSent);
@@ -68,6 +47,7 @@ impl Decode {
     ) {
         let layout = cx.setup.layout;
         let Range { start: from, end: to } = positions;
+        self.settle_pages([pages.0, pages.1], &cx.setup);
         let store = &mut self.store;
         let event = Event::Restored { server: store.server, request, from, to };
         cx.log.tell(&event, &store.memory);
@@ -92,13 +72,13 @@ impl Decode {
         request: RequestId,
         pages: &[PageId],
         rows: Vec<Vec<Vec<Extent>>>,
-        now: Tick,
+        cx: &Context<'_>,
     ) {
+        self.settle_pages(pages.iter().copied(), &cx.setup);
         for (&page, ranks) in pages.iter().zip(rows) {
             for (memory, extents) in self.store.memory.iter_mut().zip(ranks) {
                 for extent in extents {
-                    let stamp = Stamp { written: now, writer: request, ..extent.stamp };
-                    memory.write(page, Extent { stamp, ..extent });
+                    memory.write(page, extent.copied(request, cx.now()));
                 }
             }
         }
@@ -125,7 +105,6 @@ fn copy_rows(
     let within = |extent: &Extent| extent.within(rows.start, rows.end);
     let copied: Vec<Extent> = memory.page(from).iter().filter_map(within).collect();
     for extent in copied {
-        let stamp = Stamp { written: now, writer: request, ..extent.stamp };
-        memory.write(to, Extent { stamp, ..extent });
+        memory.write(to, extent.copied(request, now));
     }
 }

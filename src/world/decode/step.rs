@@ -7,8 +7,8 @@ use super::super::context::Context;
 use super::super::handoff::Signal;
 use super::super::queue::Timer;
 use super::super::setup::Setup;
-use super::Decode;
 use super::request::{HostCopy, Status};
+use super::{Decode, Step};
 use crate::behaviour::{NextStepDemand, Retraction};
 use crate::event::Event;
 use crate::finding::{Mark, Metric};
@@ -43,11 +43,14 @@ impl Decode {
         let virtual_page = setup.virtual_page();
         let mut opening = self.opening.take().unwrap_or_default();
         opening.clear();
-        opening.extend(self.running.iter().filter_map(|&request| {
-            let target = self.requests[request].target();
-            let opens = target.stored.pages_exact(virtual_page)? >= Pages::of(&target.table);
-            opens.then_some((request, target.stored + Tokens(1)))
-        }));
+        if self.may_open {
+            opening.extend(self.running.iter().filter_map(|&request| {
+                let stored = self.stored(request);
+                let pages = Pages::of(&self.requests[request].target().table);
+                let opens = stored.pages_exact(virtual_page)? >= pages;
+                opens.then_some((request, stored + Tokens(1)))
+            }));
+        }
         opening
     }
 
@@ -67,28 +70,20 @@ impl Decode {
     fn find_victim(&self, cx: &Context<'_>) -> Option<RequestId> {
         self.running.iter().copied().min_by_key(|&request| {
             let info = &cx.requests[request];
-            let generated = info.generated(self.requests[request].target().stored);
+            let generated = info.generated(self.stored(request));
             (generated, Reverse(info.prompt), Reverse(request))
         })
     }
 
     /// Takes a page for each request that opens one, and begins the step.
     fn grow(&mut self, opening: &[(RequestId, Tokens)], cx: &mut Context<'_>) {
-        self.evict_for(Pages::of(opening), cx);
-        let lengths: Vec<Tokens> = opening.iter().map(|&(_, length)| length).collect();
-        let Ok(pages) = self.store.pool.decode(&lengths) else {
+        if !opening.is_empty() && !self.open_pages(opening, cx) {
             // The estimate was wrong: the step cannot begin until somebody gives pages back.
             cx.log.mark(Mark::DecodeWaited);
             self.stuck = true;
             return;
-        };
-        for (&(request, _), page) in opening.iter().zip(pages) {
-            let page = page.expect("the token opens a page");
-            let table = &mut self.requests[request].target_mut().table;
-            self.store.taken(&mut cx.log, request, Pages::of(table), &[page]);
-            table.push(page);
-            cx.log.mark(Mark::GrewPage);
         }
+        self.may_open = false;
         self.store.books(&mut cx.log);
         if self.running.is_empty() {
             return;
@@ -96,26 +91,79 @@ impl Decode {
         let config = &cx.setup.scenario.decode;
         let ticks = Tick(config.step_ticks + config.request_ticks * self.running.len() as u64);
         cx.log.count(Metric::DecodeSteps, 1);
-        self.step = Some(self.running.iter().copied().collect());
+        self.step = Some(Step::Runs(self.running.len()));
         let server = self.store.server.index as usize;
         cx.plan_after(ticks, Timer::DecodeStepEnds { server });
+    }
+
+    /// Gives each request that opens a page one. False if there are not enough.
+    fn open_pages(&mut self, opening: &[(RequestId, Tokens)], cx: &mut Context<'_>) -> bool {
+        self.evict_for(Pages::of(opening), cx);
+        let lengths: Vec<Tokens> = opening.iter().map(|&(_, length)| length).collect();
+        let Ok(pages) = self.store.pool.decode(&lengths) else { return false };
+        for (&(request, _), page) in opening.iter().zip(pages) {
+            let page = page.expect("the token opens a page");
+            let table = &mut self.requests[request].target_mut().table;
+            self.store.taken(&mut cx.log, request, Pages::of(table), &[page]);
+            table.push(page);
+            cx.log.mark(Mark::GrewPage);
+            self.follow(request, cx);
+        }
+        true
+    }
+
+    /// Whether the request's next token is part of the step under way.
+    pub(super) fn is_in_step(&self, request: RequestId) -> bool {
+        match &self.step {
+            None => false,
+            Some(Step::Runs(count)) => self.running[..*count].contains(&request),
+            Some(Step::Ends(batch, done)) => batch[*done..].contains(&request),
+        }
     }
 
     /// The step under way ends: each request's next position is stored, and those that are complete
     /// finish. Returns a request whose client gave up meanwhile, which is to be dropped; to be called
     /// again until there is none.
     pub(in super::super) fn end_step(&mut self, cx: &mut Context<'_>) -> Option<RequestId> {
-        let mut step = self.step.take().expect("a step was under way");
-        while let Some(request) = step.pop_front() {
+        let count = match self.step {
+            Some(Step::Runs(count)) => count,
+            Some(Step::Ends(..)) => return self.end_by_request(cx),
+            None => panic!("a step was under way"),
+        };
+        self.late.clock.step_ends(cx.now());
+        if self.steps_ended + 1 < self.next_due {
+            self.steps_ended += 1;
+            self.step = None;
+            cx.wake(self.store.server);
+            return None;
+        }
+        self.step = Some(Step::Ends(self.running[..count].to_vec(), 0));
+        self.end_by_request(cx)
+    }
+
+    /// See [`Decode::end_step`]: the same where a request has to be looked at.
+    fn end_by_request(&mut self, cx: &mut Context<'_>) -> Option<RequestId> {
+        while let Some(Step::Ends(batch, done)) = &mut self.step
+            && let Some(&request) = batch.get(*done)
+        {
+            *done += 1;
             if self.requests[request].gave_up {
-                self.step = Some(step);
+                self.miss_step(request, &cx.setup);
                 return Some(request);
             }
-            self.store_next(request, cx);
-            if cx.requests[request].is_complete(self.requests[request].target().stored) {
-                self.finish(request, cx);
+            if self.is_due(request) {
+                self.settle(request, &cx.setup);
+                if cx.requests[request].is_complete(self.requests[request].target().stored) {
+                    self.finish(request, cx);
+                } else {
+                    self.follow(request, cx);
+                }
             }
         }
+        self.steps_ended += 1;
+        self.step = None;
+        self.may_open = true;
+        self.find_next_due();
         cx.wake(self.store.server);
         None
     }
@@ -127,6 +175,8 @@ impl Decode {
         request: RequestId,
         setup: &Setup<'_>,
     ) -> Option<Signal> {
+        self.settle_table(request, setup);
+        self.settle(request, setup);
         let state = &mut self.requests[request];
         state.status = Status::Retracted;
         let stored = state.target().stored;
@@ -151,7 +201,7 @@ impl Decode {
         cx.log.mark(Mark::Retracted);
         cx.log.count(Metric::Retractions, 1);
         cx.log.tell(&Event::Retracted { request }, &[]);
-        let target = self.requests[request].take_target();
+        let target = self.take_running(request, &cx.setup);
         self.leave_running(request, &target, target.own(), cx);
         self.retracted.push_back(request);
         cx.reached(request, Moment::Retracted);

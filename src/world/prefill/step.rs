@@ -308,7 +308,7 @@ fn write_text(
         let len = (page.get() - start).min((range.end - position).0);
         let stamp = Stamp { text: request, position, written: at, writer: request };
         let id = table[position.pages_floor(page).index()];
-        memory.write(id, Extent { start, len, stamp, step: 1 });
+        memory.write(id, Extent::new(start, len, stamp, 1));
         position += Tokens(len);
     }
 }
