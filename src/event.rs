@@ -79,6 +79,16 @@ impl Hash for Writes<'_> {
     }
 }
 
+/// The source pages of a piece, stated for each rank; hashed by their number and both ends.
+#[derive(Clone, Copy, Debug)]
+pub struct SourcePages<'a>(pub &'a [PageId]);
+
+impl Hash for SourcePages<'_> {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        (self.0.len(), self.0.first(), self.0.last()).hash(state);
+    }
+}
+
 /// A request's tokens; hashed by length only.
 #[derive(Clone, Debug)]
 pub struct Text(pub Rc<Sequence>);
@@ -195,7 +205,7 @@ pub enum Event<'a> {
         /// The decode server.
         target: Server,
         /// The piece's source pages.
-        source_pages: &'a [PageId],
+        source_pages: SourcePages<'a>,
         /// The pages that it will write.
         target_pages: &'a [PageId],
     },

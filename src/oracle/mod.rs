@@ -190,7 +190,7 @@ impl Oracle {
             Event::Cached { server, request, pages } => self.cached(tick, server, request, pages),
             Event::Freed { server, holder, pages } => self.freed(tick, server, holder, pages),
             Event::Queued { part, source, target, source_pages, target_pages } => {
-                self.queued(part, (source, target), source_pages, target_pages);
+                self.queued(part, (source, target), source_pages.0, target_pages);
             }
             Event::Read { part, writes } => self.read(tick, part, writes.0),
             Event::Landed { part, writes } => self.landed(tick, part, writes.0, memory),

@@ -1,7 +1,7 @@
 //! The judge, fed by hand: one thing goes wrong at a time.
 
 use super::*;
-use crate::event::{Text, Writes};
+use crate::event::{SourcePages, Text, Writes};
 use crate::memory::Stamp;
 use crate::prompt::{Chains, ContentId, Run};
 
@@ -94,7 +94,7 @@ impl Scene {
             part,
             source: PREFILL,
             target: DECODE,
-            source_pages: &SOURCE,
+            source_pages: SourcePages(&SOURCE),
             target_pages: &TABLE,
         });
     }

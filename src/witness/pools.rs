@@ -160,7 +160,7 @@ impl Observer for Pools {
                 self.change(server, pages, |page| page.owner = Owner::Free);
             }
             Event::Queued { part, source, target, source_pages, target_pages } => {
-                let touched = [(source, source_pages.to_vec()), (target, target_pages.to_vec())];
+                let touched = [(source, source_pages.0.to_vec()), (target, target_pages.to_vec())];
                 self.copies(&touched, |page| page.copies += 1);
                 self.copies.insert(part, touched);
             }

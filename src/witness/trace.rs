@@ -123,7 +123,7 @@ fn words(event: &Event<'_>) -> (String, &'static str, String) {
             (None, "freed", format!("{}, by the cache", at(*server, ids)))
         }
         Event::Queued { part, target, source_pages, target_pages, .. } => {
-            let moved = format!("pages {} -> {}", pages(source_pages), pages(target_pages));
+            let moved = format!("pages {} -> {}", pages(source_pages.0), pages(target_pages));
             (Some(&part.request), "queued", format!("{} of {target}: {moved}", copy(part)))
         }
         Event::FreedPart { server, request, page, start } => {

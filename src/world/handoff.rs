@@ -3,8 +3,6 @@
 //! The machine decides when decode may activate, and when each side may give its pages back. Signals
 //! can come in any order, twice, or late; a signal that no longer matters changes nothing.
 
-use std::collections::BTreeSet;
-
 use crate::behaviour::{
     Behaviours, DoubledMessage, ReleaseOnAbort, SourceRelease, TransferCompletion,
 };
@@ -99,6 +97,41 @@ impl Rules {
     }
 }
 
+/// Parts of a transfer by number.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+struct PartSet {
+    words: Vec<u64>,
+    count: u64,
+}
+
+impl PartSet {
+    fn is_empty(&self) -> bool {
+        self.count == 0
+    }
+
+    fn contains(&self, part: usize) -> bool {
+        self.words.get(part / 64).is_some_and(|word| word >> (part % 64) & 1 == 1)
+    }
+
+    /// True if the part was not there.
+    fn insert(&mut self, part: usize) -> bool {
+        let is_new = !self.contains(part);
+        if self.words.len() <= part / 64 {
+            self.words.resize(part / 64 + 1, 0);
+        }
+        self.words[part / 64] |= 1 << (part % 64);
+        self.count += u64::from(is_new);
+        is_new
+    }
+
+    fn remove(&mut self, part: usize) {
+        if self.contains(part) {
+            self.words[part / 64] &= !(1 << (part % 64));
+            self.count -= 1;
+        }
+    }
+}
+
 /// The machine.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Handoff {
@@ -112,8 +145,8 @@ pub struct Handoff {
     sender_stopped: bool,
     /// The number of the last piece, once a part of it was queued or landed.
     last_piece: Option<u32>,
-    queued: BTreeSet<(u32, Rank)>,
-    landed: BTreeSet<(u32, Rank)>,
+    queued: PartSet,
+    landed: PartSet,
     /// Messages that came again and count as other parts.
     repeats: u64,
 }
@@ -130,8 +163,8 @@ impl Handoff {
             destination_held: false,
             sender_stopped: false,
             last_piece: None,
-            queued: BTreeSet::new(),
-            landed: BTreeSet::new(),
+            queued: PartSet::default(),
+            landed: PartSet::default(),
             repeats: 0,
         }
     }
@@ -227,12 +260,17 @@ impl Handoff {
         actions
     }
 
+    /// The part's number, piece after piece and rank after rank.
+    fn number(&self, piece: u32, rank: Rank) -> usize {
+        piece as usize * self.ranks as usize + rank.index()
+    }
+
     fn queue(&mut self, part: Part) {
         if part.last {
             self.last_piece = Some(part.piece);
         }
-        if !self.landed.contains(&(part.piece, part.rank)) {
-            self.queued.insert((part.piece, part.rank));
+        if !self.landed.contains(self.number(part.piece, part.rank)) {
+            self.queued.insert(self.number(part.piece, part.rank));
         }
     }
 
@@ -241,25 +279,26 @@ impl Handoff {
             self.last_piece = Some(part.piece);
         }
         self.forget(part);
-        let is_new = self.landed.insert((part.piece, part.rank));
+        let is_new = self.landed.insert(self.number(part.piece, part.rank));
         self.repeats += u64::from(!is_new && self.rules.doubled == DoubledMessage::Counted);
     }
 
     /// The part is on its way no more.
     fn forget(&mut self, part: Part) {
-        self.queued.remove(&(part.piece, part.rank));
+        self.queued.remove(self.number(part.piece, part.rank));
     }
 
     /// Whether decode takes the transfer for complete, now that `part` has landed.
     fn is_complete(&self, part: Part) -> bool {
-        let landed = self.landed.len() as u64 + self.repeats;
+        let landed = self.landed.count + self.repeats;
         match self.rules.completion {
             TransferCompletion::EveryPart => self
                 .last_piece
                 .is_some_and(|last| landed >= (u64::from(last) + 1) * u64::from(self.ranks)),
             TransferCompletion::LastPartSeen => self.last_piece.is_some_and(|last| {
                 part.piece == last
-                    && (0..self.ranks).all(|rank| self.landed.contains(&(last, Rank(rank))))
+                    && (0..self.ranks)
+                        .all(|rank| self.landed.contains(self.number(last, Rank(rank))))
             }),
             TransferCompletion::AnyPart => true,
         }

@@ -14,7 +14,7 @@ use super::queue::Timer;
 use super::reading::{read_rows, single_rows};
 use super::store::Store;
 use crate::behaviour::{EmptyLast, Packing};
-use crate::event::{Event, Part, Server, Write, Writes};
+use crate::event::{Event, Part, Server, SourcePages, Write, Writes};
 use crate::finding::{Mark, Metric};
 use crate::layout::Layout;
 use crate::memory::{Memory, Stamp};
@@ -100,7 +100,7 @@ impl Link {
             part,
             source: self.prefill,
             target: self.decode,
-            source_pages,
+            source_pages: SourcePages(source_pages),
             target_pages: &target_pages,
         };
         cx.log.tell(&event, &[]);

@@ -51,7 +51,13 @@ fn page_0_is_nobody_s_and_cannot_go() {
     let mut scene = Scene::reserved(TERMS);
     let (source, target) = (PREFILL, DECODE);
     let (source_pages, target_pages) = (&[SOURCE[0], PageId(0)], &TABLE);
-    scene.tell(&Event::Queued { part: part(0), source, target, source_pages, target_pages });
+    scene.tell(&Event::Queued {
+        part: part(0),
+        source,
+        target,
+        source_pages: SourcePages(source_pages),
+        target_pages,
+    });
     scene.land(part(0), &scene.own(0));
     assert_eq!(scene.found(), []);
 }

@@ -117,8 +117,10 @@ fn a_step_opens_a_page_when_the_token_needs_one_and_writes_one_row() {
     step(&mut parts);
     // Position 16 is the first of the third virtual page, on rank 0.
     let page = parts.decode.table(request)[2];
+    parts.decode.settle_pages([page], &parts.cx.setup);
     let stamp = parts.decode.store.memory[0].row(page, 0).unwrap();
     assert_eq!((stamp.position, stamp.writer), (Tokens(16), request));
+    assert_eq!(stamp.written, parts.cx.now(), "at the end of its own step");
     // The fourth token is known with the third step, and needs no row.
     step(&mut parts);
     assert_eq!(parts.decode.requests[request].status, Status::Ended);
@@ -145,7 +147,7 @@ fn the_one_with_the_least_output_is_retracted_and_brings_its_rows_back() {
     parts.decode.admit(&mut parts.cx, &mut parts.transfers);
     assert_eq!(parts.decode.retracted, [second]);
     parts.decode.end_step(&mut parts.cx);
-    let target = parts.decode.requests[first].take_target();
+    let target = parts.decode.take_running(first, &parts.cx.setup);
     parts.decode.leave_running(first, &target, target.own(), &mut parts.cx);
     assert_eq!(parts.decode.admit(&mut parts.cx, &mut parts.transfers), []);
     assert_eq!(parts.decode.running(), [second]);
