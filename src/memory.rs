@@ -254,6 +254,11 @@ impl Memory {
         match held.list() {
             None if held.0.len == 0 || covers => *held = Held(new),
             None if held.0.end() == new.start && held.0.join(&new) => {}
+            Some(list) if is_covered(&self.lists[list], &new) => {
+                *held = Held(new);
+                self.lists[list].clear();
+                self.spare.push(number_of(list));
+            }
             None | Some(_) => {
                 let list = self.list_for(page);
                 write_into(&mut self.lists[list], new);
@@ -297,7 +302,7 @@ impl Memory {
 
     /// Lets `page` hold what `list` does, in place if that is one extent at most.
     fn settle(&mut self, page: PageId, list: usize) {
-        let number = u32::try_from(list).expect("a list a page at most");
+        let number = number_of(list);
         let extents = &mut self.lists[list];
         self.pages[page.index()] = match extents.as_slice() {
             [] => Held::NOTHING,
@@ -309,6 +314,17 @@ impl Memory {
             self.spare.push(number);
         }
     }
+}
+
+fn number_of(list: usize) -> u32 {
+    u32::try_from(list).expect("a list a page at most")
+}
+
+/// Whether `new` writes over every row that `extents` hold.
+fn is_covered(extents: &[Extent], new: &Extent) -> bool {
+    let (first, last) = (extents.first(), extents.last());
+    first.is_none_or(|first| new.start <= first.start)
+        && last.is_none_or(|last| last.end() <= new.end())
 }
 
 /// Writes the rows of `new` over what `extents` hold.

@@ -69,10 +69,14 @@ impl Flight {
     }
 }
 
-/// All copies on their way, by request.
+/// All copies on their way.
 #[derive(Default)]
 pub(super) struct Copies {
     flights: Vec<Flight>,
+    /// The place of each request's flight, while anything of it is on its way.
+    places: Vec<Option<u32>>,
+    /// Places of flights in which nothing is left.
+    spare: Vec<u32>,
 }
 
 /// A copy that has landed.
@@ -85,16 +89,22 @@ pub(super) struct Landed {
 
 impl Copies {
     fn of(&mut self, request: RequestId) -> &mut Flight {
-        if self.flights.len() <= request.index() {
-            self.flights.resize_with(request.index() + 1, Flight::default);
+        if self.places.len() <= request.index() {
+            self.places.resize(request.index() + 1, None);
         }
-        &mut self.flights[request.index()]
+        let (flights, spare) = (&mut self.flights, &mut self.spare);
+        let place = *self.places[request.index()].get_or_insert_with(|| {
+            spare.pop().unwrap_or_else(|| {
+                flights.push(Flight::default());
+                u32::try_from(flights.len() - 1).expect("a flight a request at most")
+            })
+        });
+        &mut self.flights[place as usize]
     }
 
     /// The server that `part` is on its way to.
-    pub(super) fn target(&self, part: Part) -> Server {
-        let flight = &self.flights[part.request.index()];
-        flight.copies[flight.place(part)].target
+    pub(super) fn target(&mut self, part: Part) -> Server {
+        self.of(part.request).copy(part).target
     }
 
     /// A copy was put on the link.
@@ -171,6 +181,9 @@ impl Copies {
             && let Some(piece) = flight.pieces.remove(place)
         {
             ledgers.of_mut(piece.source).piece_landed(&piece.source_pages);
+        }
+        if flight.copies.is_empty() {
+            self.spare.extend(self.places[part.request.index()].take());
         }
         ledgers.of_mut(copy.target).copy_landed(&copy.target_pages);
         let InFlight { target, draft_outside, draft_twice, .. } = copy;
