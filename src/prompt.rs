@@ -8,9 +8,9 @@
 //! page's key is the chain at its last position, so keys, matches and comparisons cost runs and
 //! pages, never tokens.
 
-use std::collections::BTreeMap;
 use std::rc::Rc;
 
+use rustc_hash::FxHashMap;
 use serde::{Deserialize, Serialize};
 
 use crate::units::{PageSize, RequestId, Tokens};
@@ -68,7 +68,7 @@ pub struct ChainId(pub u32);
 pub struct PageKey(pub u32);
 
 /// Everything that decides a run's chain: what precedes it and which tokens it names.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
 struct Link {
     namespace: u32,
     parent: Option<ChainId>,
@@ -80,7 +80,8 @@ struct Link {
 /// The table of all histories that one simulation knows.
 #[derive(Default)]
 pub struct Chains {
-    known: BTreeMap<Link, ChainId>,
+    /// Only ever looked up, so that its order means nothing.
+    known: FxHashMap<Link, ChainId>,
 }
 
 /// One stretch of a [`Sequence`] with a constant chain.

@@ -5,6 +5,7 @@
 //! not at all (`exact`). Bounds that keep these integers from overflowing are in [`crate::limits`].
 
 use std::fmt;
+use std::hash::{Hash, Hasher};
 use std::num::NonZeroU32;
 
 use serde::{Deserialize, Serialize};
@@ -12,10 +13,28 @@ use serde::{Deserialize, Serialize};
 macro_rules! unit {
     ($(#[$doc:meta])* $name:ident($inner:ty)) => {
         $(#[$doc])*
-        #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+        #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
         #[derive(Serialize, Deserialize)]
         #[serde(transparent)]
         pub struct $name(pub $inner);
+
+        impl Hash for $name {
+            fn hash<H: Hasher>(&self, state: &mut H) {
+                self.0.hash(state);
+            }
+
+            // The bytes of many at once, in the same order on every machine: lists of pages are long.
+            fn hash_slice<H: Hasher>(list: &[$name], state: &mut H) {
+                const BYTES: usize = size_of::<$inner>();
+                let mut bytes = [0; 64 * BYTES];
+                for part in list.chunks(64) {
+                    for (place, unit) in bytes.chunks_exact_mut(BYTES).zip(part) {
+                        place.copy_from_slice(&unit.0.to_le_bytes());
+                    }
+                    state.write(&bytes[..part.len() * BYTES]);
+                }
+            }
+        }
 
         impl fmt::Display for $name {
             fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

@@ -46,6 +46,8 @@ pub(super) struct Link {
     pub(super) decode: Server,
     /// The first is being served.
     queue: VecDeque<Copy>,
+    /// How many copies are queued for each rank.
+    queued: Vec<u32>,
     /// Copies that were served and land later.
     late: BTreeMap<u64, Copy>,
     /// Copies served so far.
@@ -63,6 +65,7 @@ impl Link {
             prefill,
             decode,
             queue: VecDeque::new(),
+            queued: Vec::new(),
             late: BTreeMap::new(),
             served: 0,
             spills: false,
@@ -109,25 +112,37 @@ impl Link {
         drop(target_pages);
         let draft_writes = Vec::new();
         let copy = Copy { part, rows, draft, packed, service, writes: None, draft_writes };
+        self.queued.resize(cx.setup.layout.ranks() as usize, 0);
+        let before = &mut self.queued[part.rank.index()];
+        // A rank's region of the pack buffer is free unless a copy of it is queued before.
+        let is_due = *before == 0 && copy.packed.is_some();
+        *before += 1;
         self.queue.push_back(copy);
         match self.queue.len() {
-            1 => self.serve(store, cx),
-            _ => self.read_due(store, cx),
+            1 => self.serve(None, store, cx),
+            behind if is_due => self.read_due([None, Some(behind - 1)], store, cx),
+            _ => {}
         }
         true
     }
 
-    /// Begins to serve the copy at the head of the queue.
-    fn serve(&mut self, store: &Store, cx: &mut Context<'_>) {
-        if let Some(copy) = self.queue.front() {
-            cx.plan_after(copy.service, Timer::CopyServed { link: self.index });
-            self.read_due(store, cx);
-        }
+    /// Begins to serve the copy at the head of the queue, where a region of `freed` has fallen free.
+    fn serve(&mut self, freed: Option<Rank>, store: &Store, cx: &mut Context<'_>) {
+        let Some(copy) = self.queue.front() else { return };
+        cx.plan_after(copy.service, Timer::CopyServed { link: self.index });
+        let next = freed.and_then(|rank| self.queue.iter().position(|copy| copy.part.rank == rank));
+        let next = next.filter(|&next| self.queue[next].packed.is_some());
+        self.read_due([Some(0), next], store, cx);
     }
 
-    /// Reads the sources of the copies that are due, and tells the log.
-    fn read_due(&mut self, store: &Store, cx: &mut Context<'_>) {
-        for index in self.gather(&store.memory[0], cx.setup.layout) {
+    /// Reads the sources of those of the copies `due` that have not been read, and says so.
+    fn read_due(&mut self, due: [Option<usize>; 2], store: &Store, cx: &mut Context<'_>) {
+        let read = due.map(|index| {
+            let index = index.filter(|&index| self.queue[index].writes.is_none())?;
+            self.gather(index, &store.memory[0], cx.setup.layout);
+            Some(index)
+        });
+        for index in read.into_iter().flatten() {
             let copy = &self.queue[index];
             let writes = Writes(copy.writes.as_deref().unwrap_or_default());
             cx.log.tell(&Event::Read { part: copy.part, writes }, &store.memory);
@@ -139,7 +154,8 @@ impl Link {
     pub(super) fn copy_served(&mut self, store: &Store, cx: &mut Context<'_>) -> Option<Copy> {
         let copy = self.queue.pop_front().expect("a copy was being served");
         self.served += 1;
-        self.serve(store, cx);
+        self.queued[copy.part.rank.index()] -= 1;
+        self.serve(Some(copy.part.rank), store, cx);
         let config = &cx.setup.scenario.link;
         let every = u64::from(config.delay_every);
         if every == 0 || !self.served.is_multiple_of(every) {
@@ -183,33 +199,14 @@ fn count_descriptors(count: DescriptorCount, is_packed: bool, cx: &mut Context<'
 }
 
 impl Link {
-    /// Reads the source rows of every copy that is due: the one being served, and, if it is packed,
-    /// the first of each rank. Returns the places in the queue of those that were read.
-    fn gather(&mut self, memory: &Memory, layout: Layout) -> Vec<usize> {
-        let (page, ranks) = (layout.page(), layout.ranks());
-        let mut read = Vec::new();
-        let mut regions_in_use = vec![false; ranks as usize];
-        let mut left = ranks;
-        for index in 0..self.queue.len() {
-            let copy = &mut self.queue[index];
-            let rank = copy.part.rank.index();
-            let due = index == 0 || (copy.packed.is_some() && !regions_in_use[rank]);
-            if due && copy.writes.is_none() {
-                let request = copy.part.request;
-                copy.writes = Some(copy.rows.read(copy.part.rank, request, memory, page));
-                let pages = (page, layout.virtual_page());
-                copy.draft_writes = read_rows(&copy.draft, request, memory, pages);
-                read.push(index);
-                self.spill(index);
-            }
-            if !std::mem::replace(&mut regions_in_use[rank], true) {
-                left -= 1;
-            }
-            if left == 0 {
-                break;
-            }
-        }
-        read
+    /// Reads the sources of one copy: the one being served, or a rank's first one if it is packed.
+    fn gather(&mut self, index: usize, memory: &Memory, layout: Layout) {
+        let (page, copy) = (layout.page(), &mut self.queue[index]);
+        let request = copy.part.request;
+        copy.writes = Some(copy.rows.read(copy.part.rank, request, memory, page));
+        let pages = (page, layout.virtual_page());
+        copy.draft_writes = read_rows(&copy.draft, request, memory, pages);
+        self.spill(index);
     }
 
     /// Lets the rows that copy `newest` has just gathered replace those of other gathered copies in

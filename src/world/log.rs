@@ -47,8 +47,16 @@ impl Digest {
 
 impl Hasher for Digest {
     fn write(&mut self, bytes: &[u8]) {
-        self.flush();
-        self.hasher.write(bytes);
+        if self.filled + bytes.len() > DIGEST_BYTES {
+            self.flush();
+        }
+        match self.waiting[self.filled..].get_mut(..bytes.len()) {
+            Some(place) => {
+                place.copy_from_slice(bytes);
+                self.filled += bytes.len();
+            }
+            None => self.hasher.write(bytes),
+        }
     }
 
     fn write_u8(&mut self, number: u8) {

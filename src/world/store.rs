@@ -57,7 +57,7 @@ impl Store {
         let Some(cache) = self.cache.as_mut().filter(|_| missing > Pages(0)) else {
             return Vec::new();
         };
-        let dropped: Vec<PageId> = cache.evict(missing).into_iter().flatten().collect();
+        let dropped: Vec<PageId> = cache.evict(missing).concat();
         let (metric, mark) = match self.server.side {
             Side::Prefill => (Metric::EvictedPrefillPages, Mark::EvictPrefill),
             Side::Decode => (Metric::EvictedDecodePages, Mark::EvictDecode),
@@ -96,17 +96,14 @@ impl Store {
 
     /// Gives `pages` back to the pool; under a guard, those that are free already are left alone.
     pub(super) fn give_back(&mut self, log: &mut Log, holder: Holder, pages: &[PageId]) {
-        let returned: Vec<PageId> = pages
-            .iter()
-            .copied()
-            .filter(|page| match self.free_check {
-                FreeCheck::Guarded => !std::mem::replace(&mut self.is_free[page.index()], true),
-                FreeCheck::None => {
-                    self.is_free[page.index()] = true;
-                    true
-                }
-            })
-            .collect();
+        let mut returned = pages.to_vec();
+        returned.retain(|page| {
+            let was_free = std::mem::replace(&mut self.is_free[page.index()], true);
+            match self.free_check {
+                FreeCheck::Guarded => !was_free,
+                FreeCheck::None => true,
+            }
+        });
         if returned.is_empty() {
             return;
         }
@@ -200,10 +197,12 @@ impl Store {
 
 /// Parts the pages of an insert into those that the cache took and those that it did not.
 pub(super) fn split_taken(pages: &[PageId], taken: &[bool]) -> (Vec<PageId>, Vec<PageId>) {
-    let (kept, duplicates): (Vec<_>, Vec<_>) =
-        pages.iter().zip(taken).partition(|&(_, &taken)| taken);
-    let ids = |pairs: Vec<(&PageId, &bool)>| pairs.into_iter().map(|(&page, _)| page).collect();
-    (ids(kept), ids(duplicates))
+    let mut kept = Vec::with_capacity(pages.len());
+    let mut duplicates = Vec::new();
+    for (&page, &taken) in pages.iter().zip(taken) {
+        if taken { kept.push(page) } else { duplicates.push(page) }
+    }
+    (kept, duplicates)
 }
 
 #[cfg(test)]
