@@ -27,7 +27,7 @@ impl Builder<'_> {
         ServerSetup { server, page, pages, seed: self.seed }
     }
 
-    fn store(&self, server: Server, config: StoreConfig<'_>) -> Store {
+    fn store(&self, server: Server, config: &StoreConfig<'_>) -> Store {
         let setup = self.setup(server, config.page, config.pages);
         let order = self.registry.free_orders[config.free_order](&setup);
         let eviction = self.registry.evictions[config.eviction](&setup);
@@ -58,7 +58,7 @@ impl Builder<'_> {
         };
         let setup = self.setup(server, store.page, store.pages);
         let admission = self.registry.admissions[&config.admission](&setup);
-        Prefill::new(self.store(server, store), admission, config.workers)
+        Prefill::new(self.store(server, &store), admission, config.workers)
     }
 
     pub(super) fn decode(&self, scenario: &Scenario, server: Server) -> Decode {
@@ -77,7 +77,7 @@ impl Builder<'_> {
         };
         let is_fine = self.switches.decode_match_unit != DecodeMatchUnit::VirtualPage;
         let partial = is_fine.then(|| PartialIndex::new(virtual_page));
-        Decode::new(self.store(server, store), partial, config.workers, clock)
+        Decode::new(self.store(server, &store), partial, config.workers, clock)
     }
 }
 
