@@ -5,7 +5,7 @@ use kvseam::engine::sglang::Checked;
 use kvseam::layout::Layout;
 use kvseam::planner::descriptors::{DescriptorCount, group};
 use kvseam::planner::{Piece, PlanInput, Planner};
-use kvseam::units::{PageId, Pages, Rank, Tokens};
+use kvseam::units::{PageId, Pages, Rank, Row, Tokens};
 
 fn main() {
     divan::main();
@@ -61,6 +61,27 @@ fn plan_long(bencher: Bencher<'_, '_>, (tokens, order): (u32, Order)) {
     let (src, dst) = lists(tokens, order);
     let input = input(&src, &dst);
     bencher.bench(|| Checked.plan(black_box(&input)));
+}
+
+/// What the long form cannot do without: its two lists, written and nothing else. It refuses nothing,
+/// and takes every page to be whole and to have `RANKS` as a divisor.
+#[divan::bench(args = CASES)]
+fn write_long(bencher: Bencher<'_, '_>, (tokens, order): (u32, Order)) {
+    let (src, dst) = lists(tokens, order);
+    bencher.bench(|| {
+        let (page, ranks, rank) = black_box((PAGE, RANKS, 3));
+        let count = (tokens / ranks) as usize;
+        let (mut from, mut to) = (Vec::with_capacity(count), Vec::with_capacity(count));
+        for id in black_box(&src) {
+            let first = id.0 * page + rank;
+            from.extend((0..page / ranks).map(|at| Row(first + at * ranks)));
+        }
+        for id in black_box(&dst) {
+            let first = id.0 * page;
+            to.extend((0..page).map(|at| Row(first + at)));
+        }
+        (from, to)
+    });
 }
 
 #[divan::bench(args = CASES)]

@@ -167,6 +167,7 @@ mod tests {
                 let count = counted(&long);
                 prop_assert_eq!(DescriptorCount::of_rows(&long), count);
                 prop_assert_eq!(DescriptorCount::of_runs(&compact), count);
+                prop_assert_eq!(compact.expand(), long.clone());
                 let list = group(&long);
                 prop_assert_eq!(list.len() as u64, count.unpacked);
                 let expanded = list.iter().flat_map(|one| {

@@ -11,10 +11,6 @@ use super::input::PlanInput;
 use super::piece::PiecePlan;
 use super::plan::{RowPairs, RowRun, RunPlan};
 
-/// Source rows appended at once: two vector registers full, and what a page of 64 rows holds for
-/// one of 8 ranks.
-const LANES: usize = 8;
-
 /// Tokens `first`, `first + stride`, … below `tokens`, counted from the piece's start.
 pub struct Share<'a> {
     src: &'a [PageId],
@@ -32,9 +28,10 @@ pub struct Share<'a> {
 
 /// `count` rows of one page from `start` on, as far apart as their list says. The start of an empty
 /// block means nothing, and can have wrapped.
+#[derive(Default)]
 struct Block {
     start: u32,
-    count: u64,
+    count: u32,
 }
 
 impl<'a> Share<'a> {
@@ -136,81 +133,104 @@ impl<'a> Share<'a> {
 
     /// The long form. The lists must hold the share.
     pub fn rows(&self) -> RowPairs {
-        let count = self.count();
-        let src = spread(self.src_blocks(), self.stride, count);
-        let dst = neighbours(self.dst_blocks(), count);
+        let count = self.count() as usize;
+        let (src, dst) = (self.src_rows(count), self.dst_rows(count));
         assert!(
-            src.len() as u64 == count && dst.len() as u64 == count,
+            src.len() == count && dst.len() == count,
             "the page lists hold a share that was not refused"
         );
         RowPairs { src, dst }
     }
 
+    /// Whole pages up to that of the last token, whose length nothing else decides, then the rest.
+    fn src_rows(&self, count: usize) -> Vec<Row> {
+        let step = self.stride;
+        let mut rows = Vec::with_capacity(count);
+        let whole = self.last().map_or(0, |last| self.src_ordinal(last) as usize);
+        let mut blocks = self.src_blocks();
+        for Block { start, count } in blocks.by_ref().take(whole) {
+            rows.extend((0..count).map(|at| Row(start + at * step)));
+        }
+        if let Some(Block { start, count: held }) = blocks.next() {
+            // At most the rows of the block, so 32 bits hold it.
+            let rest = (count - rows.len()).min(held as usize) as u32;
+            rows.extend((0..rest).map(|at| Row(start + at * step)));
+        }
+        rows
+    }
+
+    fn dst_rows(&self, count: usize) -> Vec<Row> {
+        let mut rows = Vec::with_capacity(count);
+        for Block { start, count: here } in self.dst_blocks() {
+            rows.extend((0..here).map(|at| Row(start + at)));
+        }
+        rows
+    }
+
     /// The compact form. The lists must hold the share.
     pub fn runs(&self) -> RunPlan {
         let mut plan = RunPlan::default();
-        let mut dst_blocks = self.dst_blocks();
-        let mut dst = Block { start: 0, count: 0 };
-        for mut src in self.src_blocks() {
-            while src.count > 0 {
-                if dst.count == 0 {
-                    dst = dst_blocks
-                        .next()
-                        .expect("the page lists hold a share that was not refused");
-                }
-                // At most the rows of one page, so 32 bits hold it.
-                let len = src.count.min(dst.count) as u32;
-                plan.push(RowRun {
-                    src: Row(src.start),
-                    src_step: self.stride,
-                    dst: Row(dst.start),
-                    len,
-                });
-                src.advance(len, self.stride);
-                dst.advance(len, 1);
+        let (mut sources, mut targets) = (self.src_blocks(), self.dst_blocks());
+        let (mut src, mut dst) = (Block::default(), Block::default());
+        let mut left = self.count();
+        while left > 0 {
+            let held = "the page lists hold a share that was not refused";
+            while src.count == 0 {
+                src = sources.next().expect(held);
             }
+            if dst.count == 0 {
+                dst = targets.next().expect(held);
+            }
+            // The last source block can have more than is left, the destination's cannot.
+            let len = src.count.min(dst.count);
+            plan.push(RowRun {
+                src: Row(src.start),
+                src_step: self.stride,
+                dst: Row(dst.start),
+                len,
+            });
+            src.advance(len, self.stride);
+            dst.advance(len, 1);
+            left -= u64::from(len);
         }
         plan
     }
 
-    /// The share's rows in source pages, one block a page; empty where a page has none, as happens
-    /// with more ranks than rows.
+    /// The share's rows in source pages, one block a page, to the end of the list and of each page,
+    /// however many tokens the piece has; empty where a page has none, as happens with more ranks than
+    /// rows.
     fn src_blocks(&self) -> impl Iterator<Item = Block> {
         let (page_rows, stride) = (self.src_page, self.stride);
-        // Of a page whose first own token is at `offset` < stride, so many are ours: one more where
-        // the offset lies in the rest.
+        // Of a page whose first own token is at `offset`, so many are ours: one more where the offset
+        // lies in the rest.
         let (whole, rest) = (page_rows / stride, page_rows % stride);
         let mut offset = self.first;
-        let mut left = self.count();
-        self.src.iter().map_while(move |page| {
-            if left == 0 {
-                return None;
+        self.src.iter().map(move |page| {
+            let start = (page.0 * page_rows).wrapping_add(offset);
+            let mut count = whole;
+            // Where N divides P all pages are alike, and none waits for the offset of the one before.
+            if rest > 0 {
+                count += u32::from(offset < rest);
+                offset = offset + count * stride - page_rows;
             }
-            let full = whole + u32::from(offset < rest);
-            let block = Block {
-                start: (page.0 * page_rows).wrapping_add(offset),
-                count: u64::from(full).min(left),
-            };
-            left -= block.count;
-            offset = offset + full * stride - page_rows;
-            Some(block)
+            Block { start, count }
         })
     }
 
-    /// The share's rows in destination pages, one block a page.
+    /// The share's rows in destination pages, one block a page, none empty.
     fn dst_blocks(&self) -> impl Iterator<Item = Block> {
-        let page_rows = u64::from(self.dst_page);
+        let page_rows = self.dst_page;
         let index = (self.start + u64::from(self.first)) / u64::from(self.stride);
-        let mut offset = index % page_rows;
+        let mut offset = (index % u64::from(page_rows)) as u32;
         let mut left = self.count();
-        let pages = self.dst.iter().skip((index / page_rows) as usize);
+        let pages = self.dst.iter().skip((index / u64::from(page_rows)) as usize);
         pages.map_while(move |page| {
-            let count = (page_rows - offset).min(left);
-            let block = (count > 0)
-                .then(|| Block { start: page.0 * page_rows as u32 + offset as u32, count });
-            left -= count;
+            // At most the rows of one page, so 32 bits hold it.
+            let count = u64::from(page_rows - offset).min(left) as u32;
+            let start = page.0 * page_rows + offset;
+            left -= u64::from(count);
             offset = 0;
-            block
+            (count > 0).then_some(Block { start, count })
         })
     }
 }
@@ -219,33 +239,6 @@ impl Block {
     /// Drops the first `len` rows.
     fn advance(&mut self, len: u32, step: u32) {
         self.start = self.start.wrapping_add(len.wrapping_mul(step));
-        self.count -= u64::from(len);
+        self.count -= len;
     }
-}
-
-/// The rows of source blocks, `step` apart, `count` in all. A block has few rows, so they are
-/// appended in groups of constant length and the surplus is cut off: that costs less than an exact
-/// loop, whose end the processor mispredicts.
-fn spread(blocks: impl Iterator<Item = Block>, step: u32, count: u64) -> Vec<Row> {
-    let steps: [u32; LANES] = std::array::from_fn(|lane| step.wrapping_mul(lane as u32));
-    let mut rows = Vec::with_capacity(count as usize + LANES);
-    for block in blocks {
-        let end = rows.len() + block.count as usize;
-        let mut start = block.start;
-        while rows.len() < end {
-            rows.extend_from_slice(&steps.map(|ahead| Row(start.wrapping_add(ahead))));
-            start = start.wrapping_add(step.wrapping_mul(LANES as u32));
-        }
-        rows.truncate(end);
-    }
-    rows
-}
-
-/// The rows of destination blocks, each as long as a page, `count` in all.
-fn neighbours(blocks: impl Iterator<Item = Block>, count: u64) -> Vec<Row> {
-    let mut rows = Vec::with_capacity(count as usize);
-    for block in blocks {
-        rows.extend((0..block.count as u32).map(|at| Row(block.start + at)));
-    }
-    rows
 }

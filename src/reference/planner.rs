@@ -1,10 +1,12 @@
 //! Planner: where each token of a piece goes, one token after the other, and what each revision
 //! refuses.
 
+use std::ops::Range;
+
 use crate::engine::sglang::{Checked, Indexed};
 use crate::layout::Layout;
 use crate::planner::{IndexedList, Piece, PlanInput, Planner, Refusal, RowPairs, RunPlan};
-use crate::units::{PageId, PageSize, Pages, Rank, Tokens};
+use crate::units::{PageId, PageSize, Pages, Rank, Row, Tokens};
 
 /// The numbers of one planner call. All positions and rows are within 32 bits.
 #[derive(Clone, Debug)]
@@ -57,16 +59,22 @@ impl Case {
         self.tokens.unwrap_or_else(|| self.capacity().into())
     }
 
-    /// Every token that can be sent: none of a negative number.
-    fn every(&self) -> std::ops::Range<u32> {
-        0..u32::try_from(self.count().max(0)).expect("a case has few tokens")
+    /// How many tokens can be sent: none of a negative number.
+    fn sendable(&self) -> u32 {
+        u32::try_from(self.count().max(0)).expect("a case has few tokens")
     }
 
-    /// The tokens that a rank stores: dealt in turn, from the one that the piece begins with.
-    pub fn share(&self, rank: u32) -> impl DoubleEndedIterator<Item = u32> + Clone + use<> {
+    /// The first token that a rank stores. They are dealt in turn, from the one that the piece begins
+    /// with.
+    fn first(&self, rank: u32) -> u32 {
         let turn = (self.prefix + self.offset * self.page) % self.ranks;
-        let first = (rank + self.ranks - turn) % self.ranks;
-        (first..self.every().end.max(first)).step_by(self.ranks as usize)
+        (rank + self.ranks - turn) % self.ranks
+    }
+
+    /// The tokens that a rank stores.
+    pub fn share(&self, rank: u32) -> impl DoubleEndedIterator<Item = u32> + Clone + use<> {
+        let first = self.first(rank);
+        (first..self.sendable().max(first)).step_by(self.ranks as usize)
     }
 
     /// The token's place among all tokens from the prefix's end on.
@@ -74,32 +82,15 @@ impl Case {
         self.offset * self.page + token
     }
 
-    /// The ordinal of the token's destination page: N tokens to a row of all ranks, P rows to a
-    /// page.
+    /// The ordinal of the token's destination page, which holds P rows of every rank. Draft rows are
+    /// in the same page, which then is V rows long.
     fn target_page(&self, token: u32) -> u32 {
-        self.sent(token) / self.ranks / self.page
-    }
-
-    /// The same for draft rows: a page holds those of all ranks.
-    fn draft_page(&self, token: u32) -> u32 {
         self.sent(token) / self.virtual_page()
     }
 
     /// The row that the token comes from.
     pub fn source_row(&self, token: u32) -> u32 {
         self.src[(token / self.page) as usize].0 * self.page + token % self.page
-    }
-
-    /// The row that it goes to on the rank that stores it.
-    fn target_row(&self, token: u32) -> u32 {
-        let page = self.dst[self.target_page(token) as usize].0;
-        page * self.page + self.sent(token) / self.ranks % self.page
-    }
-
-    /// The row that it goes to for the draft model, on every rank.
-    fn draft_row(&self, token: u32) -> u32 {
-        let page = self.dst[self.draft_page(token) as usize].0;
-        page * self.virtual_page() + self.sent(token) % self.virtual_page()
     }
 
     fn misaligned(&self) -> Option<Refusal> {
@@ -110,7 +101,7 @@ impl Case {
     }
 
     /// Why the checked revision refuses a rank, if it does.
-    pub fn checked(&self, rank: u32) -> Option<Refusal> {
+    fn checked(&self, rank: u32) -> Option<Refusal> {
         let capacity = u64::from(self.capacity());
         let fits = u64::try_from(self.count()).is_ok_and(|count| count <= capacity);
         let source = || (!fits).then(|| Refusal::Source { tokens: self.count(), capacity });
@@ -129,45 +120,95 @@ impl Case {
 
     /// Why the indexed revision refuses a rank, if it does: the first index past the end of a list,
     /// the lists in the order in which they are read.
-    pub fn indexed(&self, rank: u32) -> Option<Refusal> {
-        let source = |token| token / self.page;
-        let target = |token| self.target_page(token);
-        let draft = |token| self.draft_page(token);
-        let (own, every) = (|| self.share(rank), || self.every());
+    fn indexed(&self, rank: u32, rows: &TokenRows) -> Option<Refusal> {
+        let source = |token| self.past_source(token, IndexedList::Source);
+        let target = |token| self.past_target(token, IndexedList::Destination);
         self.misaligned()
-            .or_else(|| past_the_end(own(), source, &self.src, IndexedList::Source))
-            .or_else(|| past_the_end(own(), target, &self.dst, IndexedList::Destination))
-            .or_else(|| past_the_end(every(), source, &self.src, IndexedList::DraftSource))
-            .or_else(|| past_the_end(every(), draft, &self.dst, IndexedList::DraftDestination))
+            .or_else(|| first_past(&rows.source, self.share(rank)).map(source))
+            .or_else(|| first_past(&rows.target, self.share(rank)).map(target))
     }
 
-    /// Whether `rows` are those of a rank's share, in order.
-    fn is_target(&self, rows: &RowPairs, rank: u32) -> bool {
-        let pairs = self.share(rank).map(|token| (self.source_row(token), self.target_row(token)));
-        are(rows, pairs)
+    /// The same for draft rows, which are those of every token and not of a rank.
+    fn indexed_draft(&self, rows: &TokenRows) -> Option<Refusal> {
+        let source = |token| self.past_source(token, IndexedList::DraftSource);
+        let target = |token| self.past_target(token, IndexedList::DraftDestination);
+        first_past(&rows.source, 0..self.sendable())
+            .map(source)
+            .or_else(|| first_past(&rows.draft, 0..self.sendable()).map(target))
     }
 
-    /// Whether `rows` are those of every token for the draft model, in order.
-    fn is_draft(&self, rows: &RowPairs) -> bool {
-        are(rows, self.every().map(|token| (self.source_row(token), self.draft_row(token))))
+    fn past_source(&self, token: u32, list: IndexedList) -> Refusal {
+        let index = u64::from(token / self.page);
+        Refusal::Index { index, size: Pages::of(&self.src), list }
+    }
+
+    fn past_target(&self, token: u32, list: IndexedList) -> Refusal {
+        let index = self.target_page(token).into();
+        Refusal::Index { index, size: Pages::of(&self.dst), list }
     }
 }
 
-/// The refusal of the first token whose page lies past the end of `list`.
-fn past_the_end(
-    tokens: impl Iterator<Item = u32>,
-    page: impl Fn(u32) -> u32,
-    list: &[PageId],
-    which: IndexedList,
-) -> Option<Refusal> {
-    let size = Pages::of(list);
-    let index = tokens.map(page).find(|&page| page >= size.0)?;
-    Some(Refusal::Index { index: index.into(), size, list: which })
+/// The rows of every token, in order. A list ends with the last page of its list, if that comes before
+/// the last token.
+struct TokenRows {
+    /// The row that a token comes from.
+    source: Vec<u32>,
+    /// The row that it goes to on the rank that stores it.
+    target: Vec<u32>,
+    /// The row that it goes to for the draft model, on every rank.
+    draft: Vec<u32>,
 }
 
-fn are(rows: &RowPairs, pairs: impl Iterator<Item = (u32, u32)>) -> bool {
-    let laid = rows.src.iter().zip(&rows.dst).map(|(src, dst)| (src.0, dst.0));
-    rows.src.len() == rows.dst.len() && laid.eq(pairs)
+impl TokenRows {
+    fn of(case: &Case) -> TokenRows {
+        let (tokens, virtual_page) = (case.sendable(), case.virtual_page());
+        let sent = case.sent(0)..case.sent(tokens);
+        let (page, ranks) = (case.page, case.ranks);
+        TokenRows {
+            source: rows(&case.src, page, 0..tokens, |id, at| id * page + at),
+            target: rows(&case.dst, virtual_page, sent.clone(), |id, at| id * page + at / ranks),
+            draft: rows(&case.dst, virtual_page, sent, |id, at| id * virtual_page + at),
+        }
+    }
+
+    /// Whether `rows` are those of every `step`-th token from `first` on.
+    fn are_target(&self, rows: &RowPairs, first: u32, step: u32) -> bool {
+        are(&rows.src, &self.source, (first, step)) && are(&rows.dst, &self.target, (first, step))
+    }
+
+    /// Whether `rows` are those of every token for the draft model.
+    fn are_draft(&self, rows: &RowPairs) -> bool {
+        are(&rows.src, &self.source, (0, 1)) && are(&rows.dst, &self.draft, (0, 1))
+    }
+}
+
+/// The rows of `places` in pages that hold `size` places each, as many as there are pages for: the row
+/// of a page's place is `row(page, place)`.
+fn rows(
+    pages: &[PageId],
+    size: u32,
+    places: Range<u32>,
+    row: impl Fn(u32, u32) -> u32,
+) -> Vec<u32> {
+    let mut rows = Vec::with_capacity(places.len());
+    for (before, page) in (0..).map(|ordinal| ordinal * size).zip(pages) {
+        let within = |place: u32| place.saturating_sub(before).min(size);
+        let here = within(places.start)..within(places.end);
+        rows.extend(here.map(|at| row(page.0, at)));
+    }
+    rows
+}
+
+/// The first of `tokens` that has no row.
+fn first_past(rows: &[u32], mut tokens: impl Iterator<Item = u32>) -> Option<u32> {
+    tokens.find(|&token| token as usize >= rows.len())
+}
+
+/// Whether `laid` are every `step`-th of `rows` from `first` on. Looks at all of them without a branch.
+fn are(laid: &[Row], rows: &[u32], (first, step): (u32, u32)) -> bool {
+    let own = rows.get(first as usize..).unwrap_or_default();
+    let own = own.iter().step_by(step as usize);
+    laid.len() == own.len() && laid.iter().zip(own).fold(true, |are, (a, &b)| are & (a.0 == b))
 }
 
 /// Plans a call for every rank with both revisions, in every form.
@@ -176,47 +217,64 @@ fn are(rows: &RowPairs, pairs: impl Iterator<Item = (u32, u32)>) -> bool {
 /// Where a form refuses, or lays rows, otherwise than the definition.
 pub fn check(case: &Case) {
     let input = case.input();
+    let rows = TokenRows::of(case);
+    let draft_refusal = case.indexed_draft(&rows);
     for rank in 0..case.ranks {
         let input = input.for_rank(Rank(rank)).expect("the rank is one of the layout");
-        if agrees(case, &Checked, &input, case.checked(rank)) {
+        let first = case.first(rank);
+        if let Some(runs) = agrees(case, &Checked, &input, case.checked(rank)) {
             let plan = Checked.plan(&input).expect("the check passed");
-            assert!(case.is_target(&plan.target, rank), "long form: rank {rank} of {case:?}");
+            let is_target = rows.are_target(&plan.target, first, case.ranks);
+            assert!(is_target, "long form: rank {rank} of {case:?}");
             assert_eq!(plan.draft, None, "the checked revision lays no draft rows: {case:?}");
             assert_eq!(Checked.draft_runs(&input), Ok(None), "nor in the compact form: {case:?}");
-            compact(case, &Checked.plan_runs(&input).expect("the check passed"), &plan.target);
+            compact(case, &runs, &plan.target);
         }
-        if agrees(case, &Indexed, &input, case.indexed(rank)) && rank == case.rank {
+        let refusal = case.indexed(rank, &rows).or(draft_refusal);
+        let runs = agrees(case, &Indexed, &input, refusal).filter(|_| rank == case.rank);
+        if let Some(runs) = runs {
             let plan = Indexed.plan(&input).expect("the check passed");
-            assert!(case.is_target(&plan.target, rank), "long form: rank {rank} of {case:?}");
-            compact(case, &Indexed.plan_runs(&input).expect("the check passed"), &plan.target);
+            let is_target = rows.are_target(&plan.target, first, case.ranks);
+            assert!(is_target, "long form: rank {rank} of {case:?}");
+            compact(case, &runs, &plan.target);
             let draft = plan.draft.expect("the indexed revision lays draft rows");
-            assert!(case.is_draft(&draft), "draft rows: rank {rank} of {case:?}");
+            assert!(rows.are_draft(&draft), "draft rows: rank {rank} of {case:?}");
             let runs = Indexed.draft_runs(&input).expect("the check passed");
             compact(case, &runs.expect("as in the long form"), &draft);
         }
     }
 }
 
-/// Whether `planner` plans; in every form it must refuse as defined.
+/// The compact form, if `planner` plans; in every form it must refuse as defined.
 fn agrees(
     case: &Case,
     planner: &dyn Planner,
     input: &PlanInput<'_>,
     refusal: Option<Refusal>,
-) -> bool {
+) -> Option<RunPlan> {
     assert_eq!(planner.check(input).err(), refusal, "check: {case:?}");
-    assert_eq!(planner.plan_runs(input).err(), refusal, "compact form: {case:?}");
+    let runs = planner.plan_runs(input);
+    assert_eq!(runs.as_ref().err(), refusal.as_ref(), "compact form: {case:?}");
     if refusal.is_some() {
         assert_eq!(planner.plan(input).err(), refusal, "long form: {case:?}");
         assert_eq!(planner.draft_runs(input).err(), refusal, "draft rows: {case:?}");
     }
-    refusal.is_none()
+    runs.ok()
 }
 
-/// The compact form expands to the long one, and no two of its runs could be one.
+/// The compact form has the rows of the long one, and no two of its runs could be one.
 fn compact(case: &Case, plan: &RunPlan, rows: &RowPairs) {
-    assert_eq!(plan.expand(), *rows, "compact form: {case:?}");
-    assert!(plan.runs.iter().all(|run| run.len > 0), "no run is empty: {case:?}");
+    let (mut src, mut dst) = (&rows.src[..], &rows.dst[..]);
+    for run in &plan.runs {
+        assert!(run.len > 0, "no run is empty: {case:?}");
+        let are_laid = (0..run.len)
+            .zip(src.iter().zip(dst))
+            .fold(true, |are, (at, (&src, &dst))| are & (run.at(at) == (src, dst)));
+        let len = run.len as usize;
+        assert!(are_laid && len <= src.len(), "compact form: {run:?} of {case:?}");
+        (src, dst) = (&src[len..], &dst[len..]);
+    }
+    assert!(src.is_empty(), "compact form: {src:?} missing of {case:?}");
     for pair in plan.runs.windows(2) {
         let end = pair[0].at(pair[0].len);
         assert_ne!(end, (pair[1].src, pair[1].dst), "one run in two: {pair:?} of {case:?}");

@@ -4,6 +4,7 @@ use proptest::prelude::*;
 
 use super::*;
 use crate::layout::Layout;
+use crate::planner::descriptors::DescriptorCount;
 use crate::planner::*;
 use crate::reference::planner::{Case, check};
 use crate::units::{PageId, Pages, Rank, Row, Tokens};
@@ -116,8 +117,99 @@ fn planners() -> [&'static dyn Planner; 2] {
     [&Checked, &Indexed]
 }
 
+/// Whether no rank is refused; then the piece for all ranks must say for each what the plan of that
+/// rank alone says.
+///
+/// # Panics
+/// Where it says something else.
+fn piece_is_its_shares(case: &Case) -> bool {
+    let input = case.input();
+    let mut is_planned = false;
+    for planner in planners() {
+        let alone: Result<Vec<_>, _> = input
+            .layout()
+            .each_rank()
+            .map(|rank| planner.plan_runs(&input.for_rank(rank).unwrap()).map(|runs| (rank, runs)))
+            .collect();
+        let Ok(alone) = alone else { continue };
+        is_planned = true;
+        let piece = planner.plan_piece(&input).expect("both revisions lay out whole pieces");
+        for (rank, runs) in alone {
+            let share = piece.share(rank);
+            assert_eq!(piece.runs(rank), runs, "runs: {rank} of {case:?}");
+            assert_eq!(u64::from(share.count), runs.tokens(), "tokens: {rank} of {case:?}");
+            assert_eq!(share.pages, written(case, &runs), "pages: {rank} of {case:?}");
+            if let Some(run) = runs.runs.first() {
+                assert_eq!(share.offset, run.dst.0 % case.page, "first row: {rank} of {case:?}");
+                assert_eq!(case.source_row(share.first), run.src.0, "first: {rank} of {case:?}");
+            }
+            let count = DescriptorCount::of_runs(&runs);
+            assert_eq!(piece.descriptors(rank), count, "descriptors: {rank} of {case:?}");
+        }
+    }
+    is_planned
+}
+
+/// The pages that runs write, in order, each once.
+fn written(case: &Case, runs: &RunPlan) -> Vec<PageId> {
+    let mut pages: Vec<PageId> =
+        runs.expand().dst.into_iter().map(|row| PageId(row.0 / case.page)).collect();
+    pages.dedup();
+    pages
+}
+
+/// Every order of the first `count` pages.
+fn orders(count: u32) -> Vec<Vec<PageId>> {
+    let Some(last) = count.checked_sub(1) else { return vec![Vec::new()] };
+    let shorter = orders(last).into_iter();
+    shorter
+        .flat_map(|order| {
+            (0..count as usize).map(move |at| {
+                let mut longer = order.clone();
+                longer.insert(at, PageId(last));
+                longer
+            })
+        })
+        .collect()
+}
+
+/// Among them pieces whose source jumps back by N - 1 rows or skips a rank, fewer rows a page than
+/// ranks, a single rank, and first and last pages that are not full.
+#[test]
+fn every_small_piece_says_for_each_rank_what_the_plan_of_that_rank_says() {
+    let mut planned = 0;
+    for (page, ranks) in [(1, 1), (1, 3), (1, 4), (2, 1), (2, 3), (2, 5), (3, 2), (3, 4), (4, 2)] {
+        for (src, offset, prefix) in orders(4)
+            .into_iter()
+            .flat_map(|src| (0..6).map(move |at| (src.clone(), at / 2, at % 2 * page * ranks)))
+        {
+            let up: Vec<PageId> = (2..12).map(PageId).collect();
+            let down: Vec<PageId> = up.iter().rev().copied().collect();
+            for tokens in 0..=i64::from(4 * page) {
+                for dst in [&up, &down] {
+                    let (src, dst, tokens) = (src.clone(), dst.clone(), Some(tokens));
+                    let case = Case { page, ranks, rank: 0, offset, prefix, tokens, src, dst };
+                    planned += u32::from(piece_is_its_shares(&case));
+                }
+            }
+        }
+    }
+    assert!(planned > 20_000, "only {planned} pieces were planned");
+}
+
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(1_000))]
+
+    #[test]
+    fn a_piece_says_for_each_rank_what_the_plan_of_that_rank_says(
+        case in cases(), backwards: bool,
+    ) {
+        let mut case = case;
+        if backwards {
+            case.src.reverse();
+        }
+        piece_is_its_shares(&case);
+    }
 
     #[test]
     fn both_revisions_answer_as_the_definition_does_token_by_token(case in cases()) {
