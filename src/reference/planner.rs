@@ -199,9 +199,15 @@ fn rows(
     rows
 }
 
-/// The first of `tokens` that has no row.
-fn first_past(rows: &[u32], mut tokens: impl Iterator<Item = u32>) -> Option<u32> {
-    tokens.find(|&token| token as usize >= rows.len())
+/// The first of `tokens`, which ascend, that has no row: there is none to look for where the last has
+/// one.
+fn first_past(
+    rows: &[u32],
+    mut tokens: impl DoubleEndedIterator<Item = u32> + Clone,
+) -> Option<u32> {
+    let has_none = |token: &u32| *token as usize >= rows.len();
+    tokens.clone().next_back().filter(has_none)?;
+    tokens.find(has_none)
 }
 
 /// Whether `laid` are every `step`-th of `rows` from `first` on. Looks at all of them without a branch.
