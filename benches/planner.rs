@@ -63,8 +63,8 @@ fn plan_long(bencher: Bencher<'_, '_>, (tokens, order): (u32, Order)) {
     bencher.bench(|| Checked.plan(black_box(&input)));
 }
 
-/// What the long form cannot do without: its two lists, written and nothing else. It refuses nothing,
-/// and takes every page to be whole and to have `RANKS` as a divisor.
+/// What the long form cannot do without: its two lists, written and nothing else. It refuses
+/// nothing, and takes every page to be whole and to have `RANKS` as a divisor.
 #[divan::bench(args = CASES)]
 fn write_long(bencher: Bencher<'_, '_>, (tokens, order): (u32, Order)) {
     let (src, dst) = lists(tokens, order);

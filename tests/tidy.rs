@@ -16,10 +16,8 @@ const FOLDERS: &[&str] = &["src", "tests", "benches", "examples", "fuzz/src", "f
 /// Rooms whose long lines and questions are left for now: they are rewritten at this time, and
 /// their comments are broken anew when that is done.
 const LEFT_FOR_NOW: &[&str] = &[
-    "src/engine",
     "src/memory.rs",
     "src/oracle",
-    "src/planner",
     "src/sweep",
     "src/world/decode",
     "src/world/handoff.rs",

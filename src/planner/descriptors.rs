@@ -3,8 +3,8 @@
 //! A descriptor is a maximal run in which source and destination both advance by one row. Under
 //! decode context parallelism the source strides by N, so most tokens are descriptors of their own;
 //! not all, since rows can be neighbours across pages where P = 1 or N ≡ 1 mod P. A sender that
-//! *packs* first gathers the rows into a contiguous buffer ([`crate::engine::sglang::packing`]): then only the
-//! destination ends a run.
+//! *packs* first gathers the rows into a contiguous buffer ([`crate::engine::sglang::packing`]):
+//! then only the destination ends a run.
 
 use crate::units::Row;
 

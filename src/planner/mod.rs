@@ -11,8 +11,8 @@
 //!
 //! Draft KV is not striped: every rank keeps every position, at row dst\[q div V\]·V + q mod V.
 //!
-//! Here stands what every engine's planner is written with; the planners themselves, which differ in
-//! what they refuse, and how, stand with their engine ([`crate::engine`]).
+//! Here stands what every engine's planner is written with; the planners themselves, which differ
+//! in what they refuse, and how, stand with their engine ([`crate::engine`]).
 //!
 //! ```
 //! use kvseam::engine::sglang::Checked;
@@ -47,7 +47,8 @@ pub use plan::{Plan, RowPairs, RowRun, RunPlan};
 pub use refusal::{IndexedList, Refusal};
 pub use share::Share;
 
-/// One revision of the planner. What it refuses is its own; what it lays out follows the definition.
+/// One revision of the planner. What it refuses is its own; what it lays out follows the
+/// definition.
 pub trait Planner {
     /// Whether this revision lays out draft rows on every rank.
     fn lays_draft_rows(&self) -> bool;
@@ -71,8 +72,8 @@ pub trait Planner {
         Ok(Share::target(input).runs())
     }
 
-    /// The shares of all ranks at once, once none of them is refused; `None` where this planner lays out
-    /// rank by rank only. It says the same as [`Planner::plan_runs`] for each rank.
+    /// The shares of all ranks at once, once none of them is refused; `None` where this planner
+    /// lays out rank by rank only. It says the same as [`Planner::plan_runs`] for each rank.
     fn plan_piece(&self, _input: &PlanInput<'_>) -> Option<PiecePlan> {
         None
     }

@@ -1,10 +1,10 @@
 //! A piece laid out for all ranks at once.
 //!
 //! The ranks' shares of a piece differ in their first token only: rank by rank they take every N-th
-//! source row, and all of them fill the same rows of the same destination pages. So the piece is laid
-//! out once, as stretches of source rows and a list of destination pages, and a rank's share is read
-//! off it. [`PiecePlan::runs`] gives the share in the form that a planner gives for one rank, and a law
-//! holds both together.
+//! source row, and all of them fill the same rows of the same destination pages. So the piece is
+//! laid out once, as stretches of source rows and a list of destination pages, and a rank's share
+//! is read off it. [`PiecePlan::runs`] gives the share in the form that a planner gives for one
+//! rank, and a law holds both together.
 
 use super::descriptors::DescriptorCount;
 use super::plan::{RowRun, RunPlan};
@@ -54,8 +54,9 @@ pub struct RankShare<'a> {
 }
 
 impl PiecePlan {
-    /// Lays out `tokens` tokens in pages of `page` rows: the first is owned by rank `phase` of `ranks`,
-    /// and `start` positions of the destination's list lie before it. The lists must hold them.
+    /// Lays out `tokens` tokens in pages of `page` rows: the first is owned by rank `phase` of
+    /// `ranks`, and `start` positions of the destination's list lie before it. The lists must hold
+    /// them.
     pub(super) fn new(
         page: PageSize,
         (ranks, phase): (u32, u32),
@@ -166,8 +167,9 @@ fn stretches(page: PageSize, tokens: u32, pages: &[PageId]) -> Vec<SourceStretch
     source
 }
 
-/// Whether a token and the one N behind it can be in neighbouring rows: always for a single rank, else
-/// only across a jump back by N - 1 rows, or where stretches are so short that a rank skips some.
+/// Whether a token and the one N behind it can be in neighbouring rows: always for a single rank,
+/// else only across a jump back by N - 1 rows, or where stretches are so short that a rank skips
+/// some.
 fn may_adjoin(source: &[SourceStretch], ranks: u32) -> bool {
     let jumps_back = |pair: &[SourceStretch]| {
         let end = u64::from(pair[0].row.0) + u64::from(pair[0].len);

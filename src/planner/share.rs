@@ -1,9 +1,9 @@
 //! A share: the tokens of a piece that are laid out together, and where they go.
 //!
-//! A rank's own share is every N-th token, onto destination pages of P rows. The draft share is every
-//! token, onto destination pages of V rows. Everything else is the same: source pages of P rows, the
-//! k-th token of the share at the k-th destination index after the first. Rows are made block by
-//! block, where a block ends with a page, so no token costs a division.
+//! A rank's own share is every N-th token, onto destination pages of P rows. The draft share is
+//! every token, onto destination pages of V rows. Everything else is the same: source pages of P
+//! rows, the k-th token of the share at the k-th destination index after the first. Rows are made
+//! block by block, where a block ends with a page, so no token costs a division.
 
 use crate::units::{PageId, Row};
 
@@ -197,18 +197,19 @@ impl<'a> Share<'a> {
     }
 
     /// The share's rows in source pages, one block a page, to the end of the list and of each page,
-    /// however many tokens the piece has; empty where a page has none, as happens with more ranks than
-    /// rows.
+    /// however many tokens the piece has; empty where a page has none, as happens with more ranks
+    /// than rows.
     fn src_blocks(&self) -> impl Iterator<Item = Block> {
         let (page_rows, stride) = (self.src_page, self.stride);
-        // Of a page whose first own token is at `offset`, so many are ours: one more where the offset
-        // lies in the rest.
+        // Of a page whose first own token is at `offset`, so many are ours: one more where the
+        // offset lies in the rest.
         let (whole, rest) = (page_rows / stride, page_rows % stride);
         let mut offset = self.first;
         self.src.iter().map(move |page| {
             let start = (page.0 * page_rows).wrapping_add(offset);
             let mut count = whole;
-            // Where N divides P all pages are alike, and none waits for the offset of the one before.
+            // Where N divides P all pages are alike, and none waits for the offset of the one
+            // before.
             if rest > 0 {
                 count += u32::from(offset < rest);
                 offset = offset + count * stride - page_rows;

@@ -64,8 +64,8 @@ impl Case {
         u32::try_from(self.count().max(0)).expect("a case has few tokens")
     }
 
-    /// The first token that a rank stores. They are dealt in turn, from the one that the piece begins
-    /// with.
+    /// The first token that a rank stores. They are dealt in turn, from the one that the piece
+    /// begins with.
     fn first(&self, rank: u32) -> u32 {
         let turn = (self.prefix + self.offset * self.page) % self.ranks;
         (rank + self.ranks - turn) % self.ranks
@@ -82,8 +82,8 @@ impl Case {
         self.offset * self.page + token
     }
 
-    /// The ordinal of the token's destination page, which holds P rows of every rank. Draft rows are
-    /// in the same page, which then is V rows long.
+    /// The ordinal of the token's destination page, which holds P rows of every rank. Draft rows
+    /// are in the same page, which then is V rows long.
     fn target_page(&self, token: u32) -> u32 {
         self.sent(token) / self.virtual_page()
     }
@@ -148,8 +148,8 @@ impl Case {
     }
 }
 
-/// The rows of every token, in order. A list ends with the last page of its list, if that comes before
-/// the last token.
+/// The rows of every token, in order. A list ends with the last page of its list, if that comes
+/// before the last token.
 struct TokenRows {
     /// The row that a token comes from.
     source: Vec<u32>,
@@ -182,8 +182,8 @@ impl TokenRows {
     }
 }
 
-/// The rows of `places` in pages that hold `size` places each, as many as there are pages for: the row
-/// of a page's place is `row(page, place)`.
+/// The rows of `places` in pages that hold `size` places each, as many as there are pages for: the
+/// row of a page's place is `row(page, place)`.
 fn rows(
     pages: &[PageId],
     size: u32,
@@ -199,8 +199,8 @@ fn rows(
     rows
 }
 
-/// The first of `tokens`, which ascend, that has no row: there is none to look for where the last has
-/// one.
+/// The first of `tokens`, which ascend, that has no row: there is none to look for where the last
+/// has one.
 fn first_past(
     rows: &[u32],
     mut tokens: impl DoubleEndedIterator<Item = u32> + Clone,
@@ -210,7 +210,8 @@ fn first_past(
     tokens.find(has_none)
 }
 
-/// Whether `laid` are every `step`-th of `rows` from `first` on. Looks at all of them without a branch.
+/// Whether `laid` are every `step`-th of `rows` from `first` on. Looks at all of them without a
+/// branch.
 fn are(laid: &[Row], rows: &[u32], (first, step): (u32, u32)) -> bool {
     let own = rows.get(first as usize..).unwrap_or_default();
     let own = own.iter().step_by(step as usize);

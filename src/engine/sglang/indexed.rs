@@ -1,4 +1,5 @@
-//! The indexed revision: one refusal, then whatever the list indices do (`sglang` 0.5.20 to 0.5.23).
+//! The indexed revision: one refusal, then whatever the list indices do (`sglang` 0.5.20 to
+//! 0.5.23).
 
 use super::check_alignment;
 use crate::planner::{IndexedList, PiecePlan, PlanInput, Planner, Refusal, Share};

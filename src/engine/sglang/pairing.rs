@@ -1,8 +1,8 @@
 //! Pairing: which prefill server may send to which decode server, decided when they connect.
 //!
-//! Two servers with the same striping exchange pages as they are, rank to equal rank. A dense prefill
-//! server can fan out to N ranks where the KV of a token is the same for every head, so that rows can
-//! be laid out anew. Everything else is refused before a page is reserved.
+//! Two servers with the same striping exchange pages as they are, rank to equal rank. A dense
+//! prefill server can fan out to N ranks where the KV of a token is the same for every head, so
+//! that rows can be laid out anew. Everything else is refused before a page is reserved.
 
 use crate::engine::connection::{Endpoint, KvPool, Pairing};
 use crate::units::{PageSize, Rank};

@@ -5,8 +5,8 @@ use crate::layout::Layout;
 use crate::planner::{PlanInput, RowRun, RunPlan};
 use crate::units::{Rank, Tokens};
 
-/// Source pages paired with destination pages as they stand in their lists, the same for every rank.
-/// Where the destination list ends first, the rest of the source is dropped without a word.
+/// Source pages paired with destination pages as they stand in their lists, the same for every
+/// rank. Where the destination list ends first, the rest of the source is dropped without a word.
 pub fn page_by_page(input: &PlanInput<'_>) -> RunPlan {
     let page = input.layout().page();
     let mut left = Tokens(u32::try_from(input.tokens()).unwrap_or(0));
