@@ -23,7 +23,8 @@ macro_rules! unit {
                 self.0.hash(state);
             }
 
-            // The bytes of many at once, in the same order on every machine: lists of pages are long.
+            // The bytes of many at once, in the same order on every machine: lists of pages are
+            // long.
             fn hash_slice<H: Hasher>(list: &[$name], state: &mut H) {
                 const BYTES: usize = size_of::<$inner>();
                 let mut bytes = [0; 64 * BYTES];

@@ -126,7 +126,8 @@ impl Link {
         true
     }
 
-    /// Begins to serve the copy at the head of the queue, where a region of `freed` has fallen free.
+    /// Begins to serve the copy at the head of the queue, where a region of `freed` has fallen
+    /// free.
     fn serve(&mut self, freed: Option<Rank>, store: &Store, cx: &mut Context<'_>) {
         let Some(copy) = self.queue.front() else { return };
         cx.plan_after(copy.service, Timer::CopyServed { link: self.index });
