@@ -1,11 +1,11 @@
-//! What each row of a pool holds, as stamps: KV of whose text, of which position, written when and for
-//! whom.
+//! What each row of a pool holds, as stamps: KV of whose text, of which position, written when and
+//! for whom.
 //!
-//! A row names its token by a request's text and the position in it. Two rows of different texts hold
-//! equal KV where the texts have equal chains at that position ([`Texts`] knows them). So rows of a
-//! page that continue each other are one [`Extent`], whatever the prompt is composed of, and a page
-//! costs its few extents and not its rows. Giving a page back does not clear it: a stale row keeps its old stamp, as real
-//! memory does.
+//! A row names its token by a request's text and the position in it. Two rows of different texts
+//! hold equal KV where the texts have equal chains at that position ([`Texts`] knows them). So rows
+//! of a page that continue each other are one [`Extent`], whatever the prompt is composed of, and a
+//! page costs its few extents and not its rows. Giving a page back does not clear it: a stale row
+//! keeps its old stamp, as real memory does.
 
 use std::cell::RefCell;
 use std::cmp::Ordering;
@@ -57,9 +57,9 @@ pub struct Extent {
     pub stamp: Stamp,
     /// How much the position rises from row to row.
     pub step: u32,
-    /// How many decode steps lie between the writing of a row and of the next: then `stamp.written` is
-    /// not a tick but the number of the first row's step, and [`Memory::row`] knows the tick. Zero
-    /// where all rows were written at once.
+    /// How many decode steps lie between the writing of a row and of the next: then `stamp.written`
+    /// is not a tick but the number of the first row's step, and [`Memory::row`] knows the tick.
+    /// Zero where all rows were written at once.
     pace: u32,
 }
 
@@ -79,14 +79,14 @@ impl StepClock {
 }
 
 impl Extent {
-    /// `len` rows from `start` on, all written at once; the first has this stamp, and positions rise by
-    /// `step`.
+    /// `len` rows from `start` on, all written at once; the first has this stamp, and positions
+    /// rise by `step`.
     pub fn new(start: u32, len: u32, stamp: Stamp, step: u32) -> Extent {
         Extent { start, len, stamp, step, pace: 0 }
     }
 
-    /// The same of rows that decode steps wrote, one every `pace` steps. The first was written by the
-    /// step of number `first`; the tick in `stamp` means nothing.
+    /// The same of rows that decode steps wrote, one every `pace` steps. The first was written by
+    /// the step of number `first`; the tick in `stamp` means nothing.
     pub fn by_steps(
         (start, len): (u32, u32),
         stamp: Stamp,
@@ -108,8 +108,8 @@ impl Extent {
         self.start + self.len
     }
 
-    /// The stamp of the row at `offset` of the page, which must be inside. Of rows that decode steps
-    /// wrote, it has the step's number in the place of the tick.
+    /// The stamp of the row at `offset` of the page, which must be inside. Of rows that decode
+    /// steps wrote, it has the step's number in the place of the tick.
     pub fn at(&self, offset: u32) -> Stamp {
         let rows = offset - self.start;
         let position = Tokens(self.stamp.position.0 + rows * self.step);
@@ -149,8 +149,8 @@ impl Extent {
     }
 }
 
-/// The rows of one pool on one rank. Page 0 exists, too: the planner may be told to write there. What
-/// lies behind the end holds nothing, and writing there does nothing.
+/// The rows of one pool on one rank. Page 0 exists, too: the planner may be told to write there.
+/// What lies behind the end holds nothing, and writing there does nothing.
 ///
 /// Nearly every page holds one extent at most, so that extent is kept in place; a page of several
 /// keeps them in a list of its own.
@@ -168,7 +168,8 @@ pub struct Memory {
     clock: StepClock,
 }
 
-/// What a page holds: an extent if that has rows, else the list of this number plus 1, else nothing.
+/// What a page holds: an extent if that has rows, else the list of this number plus 1, else
+/// nothing.
 #[derive(Clone, Copy)]
 struct Held(Extent);
 

@@ -5,12 +5,15 @@
 use std::collections::BTreeSet;
 use std::path::Path;
 
+use kvseam::behaviour::PlannerRevision;
+use kvseam::engine::sglang::Checked;
 use kvseam::finding::{Code, Run, Severity};
+use kvseam::planner::{PlanInput, Planner, Refusal};
 use kvseam::rng::Stream;
 use kvseam::scenario::expect::unmet;
 use kvseam::scenario::generate::{Aim, HARMLESS, PlantedVariant, generate, generate_planted};
 use kvseam::scenario::{Scenario, file};
-use kvseam::world::{Registry, run};
+use kvseam::world::{Observer, Registry, Simulation, run};
 
 /// Scenarios that each claim is tried on. Raise it, and the range of seeds, to hunt.
 const SOUND: u64 = 3_000;
@@ -44,6 +47,38 @@ fn any_scenario_runs_to_its_end_and_twice_the_same() {
     for scenario in drawn(Aim::Any, TWICE) {
         assert_eq!(ran(&scenario), ran(&scenario), "{scenario:?}");
     }
+}
+
+/// Where nobody looks on, decode's rows are written late and a piece is laid out once for all ranks.
+/// Neither may be seen in what a run leaves.
+#[test]
+fn looking_on_and_laying_out_rank_by_rank_change_nothing() {
+    struct Nobody;
+    impl Observer for Nobody {}
+
+    /// The checked planner, without a layout for all ranks at once.
+    struct ByRank;
+    impl Planner for ByRank {
+        fn lays_draft_rows(&self) -> bool {
+            Checked.lays_draft_rows()
+        }
+        fn check(&self, input: &PlanInput<'_>) -> Result<(), Refusal> {
+            Checked.check(input)
+        }
+    }
+
+    let mut by_rank = Registry::default();
+    by_rank.planners.insert(PlannerRevision::Checked, || Box::new(ByRank));
+    let mut checked = 0;
+    for scenario in drawn(Aim::Any, TWICE).chain(drawn(Aim::Sound, TWICE)) {
+        let plain = ran(&scenario);
+        let watched = Simulation::new(&scenario).observer(&mut Nobody).run().unwrap();
+        assert_eq!(plain, watched, "{scenario:?}");
+        checked += u64::from(scenario.behaviours().planner == PlannerRevision::Checked);
+        let alone = Simulation::new(&scenario).registry(&by_rank).run().unwrap();
+        assert_eq!(plain, alone, "{scenario:?}");
+    }
+    assert!(checked > TWICE / 2, "the planner was in use {checked} times");
 }
 
 #[test]

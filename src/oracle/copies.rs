@@ -44,8 +44,8 @@ impl SentPiece {
     }
 }
 
-/// What is on its way for one request, in the order in which it was queued. Copies land nearly in that
-/// order, so what is looked for stands near the front.
+/// What is on its way for one request, in the order in which it was queued. Copies land nearly in
+/// that order, so what is looked for stands near the front.
 #[derive(Default)]
 struct Flight {
     copies: VecDeque<InFlight>,
@@ -81,7 +81,7 @@ pub(super) struct Copies {
 
 /// A copy that has landed.
 pub(super) struct Landed {
-    /// Where.
+    /// The server that it has landed on.
     pub(super) target: Server,
     draft_outside: Option<String>,
     draft_twice: u64,
@@ -190,8 +190,8 @@ impl Copies {
         Landed { target, draft_outside, draft_twice }
     }
 
-    /// Takes note of a copy's draft rows, where each rank has `rows` rows in pages of `page_rows`. What
-    /// is wrong with them is said when the copy has landed.
+    /// Takes note of a copy's draft rows, where each rank has `rows` rows in pages of `page_rows`.
+    /// What is wrong with them is said when the copy has landed.
     pub(super) fn draft_landed(
         &mut self,
         ledgers: &Ledgers,

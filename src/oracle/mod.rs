@@ -141,7 +141,8 @@ pub struct Judgement {
 }
 
 impl Oracle {
-    /// A judge of `servers` under `terms`. Servers of a kind come in the order of their numbers, from 0.
+    /// A judge of `servers` under `terms`. Servers of a kind come in the order of their numbers,
+    /// from 0.
     pub fn new(terms: Terms, servers: impl IntoIterator<Item = Server>) -> Oracle {
         let mut ledgers = Ledgers::default();
         for server in servers {
@@ -169,9 +170,9 @@ impl Oracle {
         }
     }
 
-    /// Takes note of `event`. `memory` is that of the event's decode server by rank, with draft KV, if
-    /// there is any, by rank behind it; or of its prefill server. It is as it is before what the event
-    /// announces is written.
+    /// Takes note of `event`. `memory` is that of the event's decode server by rank, with draft KV,
+    /// if there is any, by rank behind it; or of its prefill server. It is as it is before what the
+    /// event announces is written.
     pub fn observe(&mut self, tick: Tick, event: &Event<'_>, memory: &[Memory]) {
         match *event {
             Event::Arrived { request, ref text, prompt, admitted } => {

@@ -122,8 +122,8 @@ impl Ledger {
         self.lines[page.index()].epoch
     }
 
-    /// How often a page changed hands while a piece was being sent from it. As long as this stays the
-    /// same, so does every answer of [`Ledger::still_sends`] for pieces on their way.
+    /// How often a page changed hands while a piece was being sent from it. As long as this stays
+    /// the same, so does every answer of [`Ledger::still_sends`] for pieces on their way.
     pub(super) fn disturbed(&self) -> u64 {
         self.disturbed
     }

@@ -3,11 +3,11 @@
 //! The definition, in the oracle's own words: position p of a sequence is rank p mod N's row number
 //! p div N, which is row (p div N) mod P of the page at ordinal (p div N) div P of the request's
 //! table. A row is right when it holds the KV of its position's token, and, beyond the cache's own
-//! match, when it was written for this request. In draft KV, every rank keeps position p in row p mod V
-//! of the page at ordinal p div V, with V = P·N.
+//! match, when it was written for this request. In draft KV, every rank keeps position p in row p
+//! mod V of the page at ordinal p div V, with V = P·N.
 //!
-//! [`Transfer::judge`] works by extents; [`Transfer::fate`] is the same for one row, and a test holds
-//! one against the other.
+//! [`Transfer::judge`] works by extents; [`Transfer::fate`] is the same for one row, and a test
+//! holds one against the other.
 
 use std::rc::Rc;
 
@@ -144,7 +144,7 @@ impl Spans {
 pub(super) struct Transfer {
     /// Which transfer of its request, from 0.
     pub(super) attempt: u32,
-    /// Whose.
+    /// The request whose transfer it is.
     request: RequestId,
     text: Rc<Sequence>,
     /// Positions that must be stored when it is complete.
@@ -215,8 +215,8 @@ impl Transfer {
         self.drafts[rank.index()].wrote(Rank(0), ordinal, write, (memory, texts))
     }
 
-    /// Judges positions `from..to` in the draft KV of each rank, whose memory stands behind the others
-    /// in `memory`. None without draft KV.
+    /// Judges positions `from..to` in the draft KV of each rank, whose memory stands behind the
+    /// others in `memory`. None without draft KV.
     pub(super) fn judge_drafts(
         &self,
         table: &[PageId],
@@ -230,8 +230,8 @@ impl Transfer {
         ranks.map(|(rank, (draft, memory))| (rank, judge(draft, memory))).collect()
     }
 
-    /// Notes that `len` rows from `start` on of the page at `ordinal` were written on `rank`. Returns
-    /// how many of them had been written before with something else.
+    /// Notes that `len` rows from `start` on of the page at `ordinal` were written on `rank`.
+    /// Returns how many of them had been written before with something else.
     pub(super) fn wrote(
         &mut self,
         rank: Rank,
@@ -315,8 +315,8 @@ impl Transfer {
         }
     }
 
-    /// Judges positions `from..to` of the sequence stored in `table`, `memory` beginning with that of
-    /// each rank. A page that the table lacks holds nothing.
+    /// Judges positions `from..to` of the sequence stored in `table`, `memory` beginning with that
+    /// of each rank. A page that the table lacks holds nothing.
     pub(super) fn judge(
         &self,
         table: &[PageId],
@@ -342,8 +342,8 @@ impl Transfer {
         verdict
     }
 
-    /// Whether every rank's rows of the whole virtual page at `ordinal` are right, each rank's as one
-    /// extent. False proves nothing.
+    /// Whether every rank's rows of the whole virtual page at `ordinal` are right, each rank's as
+    /// one extent. False proves nothing.
     fn is_page_right(&self, page: PageId, ordinal: u32, memory: &[Memory], texts: &Texts) -> bool {
         let Stripes { page: rows, ranks, .. } = self.stripes;
         let first = Tokens(ordinal * self.stripes.page_positions());
@@ -460,7 +460,9 @@ mod tests {
     proptest! {
         /// The law that ties the oracle's arithmetic to the simulation's.
         #[test]
-        fn the_definition_agrees_with_the_layout(page in 1u32..9, ranks in 1u32..9, p in 0u32..400) {
+        fn the_definition_agrees_with_the_layout(
+            page in 1u32..9, ranks in 1u32..9, p in 0u32..400,
+        ) {
             let layout = Layout::striped(page, ranks).unwrap();
             let stripes = Stripes { page, ranks, draft: false };
             prop_assert_eq!(layout.owner(Tokens(p)).0, p % ranks);

@@ -248,8 +248,8 @@ fn a_page_given_back_for_some_of_its_rows_is_found() {
     }
 }
 
-/// What is found at the end, when the requests of `gone` have ended. [`ME`] gave its pages back unless
-/// it `keeps` them, and on each server `locked` cached pages are said to be locked.
+/// What is found at the end, when the requests of `gone` have ended. [`ME`] gave its pages back
+/// unless it `keeps` them, and on each server `locked` cached pages are said to be locked.
 fn close(gone: &[RequestId], keeps: bool, locked: u32, cut_short: bool) -> Vec<Finding> {
     let mut scene = Scene::reserved(TERMS);
     let mut remains = Vec::new();

@@ -1,4 +1,5 @@
-//! Which runs a sweep has to do: those of the possible cells, within the plan's budget, of one shard.
+//! Which runs a sweep has to do: those of the possible cells, within the plan's budget, of one
+//! shard.
 
 use super::cell::{CellId, RunId};
 use super::plan::Plan;
@@ -17,8 +18,8 @@ pub struct Due {
 }
 
 impl Due {
-    /// Of these possible cells of `plan`, in order. A budget of runs is shared out evenly: each cell
-    /// has as many seeds as any other, or one more.
+    /// Of these possible cells of `plan`, in order. A budget of runs is shared out evenly: each
+    /// cell has as many seeds as any other, or one more.
     pub fn new(plan: &Plan, cells: Vec<CellId>, shard: Shard) -> Due {
         let count = cells.len() as u64;
         let seeds = plan.seeds.count;

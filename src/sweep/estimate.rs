@@ -27,9 +27,9 @@ pub struct Estimate {
 }
 
 impl Estimate {
-    /// Measures a few of the runs that are due, at least one: the first seed of cells that lie evenly
-    /// among all, then their second, and so on. Whether a run finds anything, or cannot be run, is
-    /// for the sweep to say.
+    /// Measures a few of the runs that are due, at least one: the first seed of cells that lie
+    /// evenly among all, then their second, and so on. Whether a run finds anything, or cannot be
+    /// run, is for the sweep to say.
     pub fn measure(
         plan: &Plan,
         due: &Due,

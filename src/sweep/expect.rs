@@ -8,8 +8,8 @@
 //! ```
 //!
 //! A bound is violated where the whole 95 % Wilson interval of the share lies beyond it, so that
-//! chance alone seldom violates one; a code of which no run had a chance violates it, too, as nothing
-//! was tried.
+//! chance alone seldom violates one; a code of which no run had a chance violates it, too, as
+//! nothing was tried.
 
 use serde::Deserialize;
 

@@ -1,9 +1,9 @@
 //! A ledger's runs as text for other tools: one line a run, in the order of their numbers.
 //!
 //! Both forms hold the same: where the run lies, how it ended, and every count. Digests are
-//! hexadecimal, as elsewhere. In CSV the columns of a group begin with its name and a dot; in JSON a
-//! group is an object, and `findings` names only what was found. The counts of a run that could not
-//! be run are empty or null.
+//! hexadecimal, as elsewhere. In CSV the columns of a group begin with its name and a dot; in JSON
+//! a group is an object, and `findings` names only what was found. The counts of a run that could
+//! not be run are empty or null.
 
 use std::collections::BTreeMap;
 use std::io::{self, Write};
@@ -84,7 +84,8 @@ pub fn export(
     Ok(())
 }
 
-/// Why a row could not be written: rows are texts of one length, so only what takes them can refuse.
+/// Why a row could not be written: rows are texts of one length, so only what takes them can
+/// refuse.
 fn unwritten(error: csv::Error) -> io::Error {
     match error.into_kind() {
         csv::ErrorKind::Io(error) => error,

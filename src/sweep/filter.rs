@@ -14,7 +14,7 @@ use super::selection::{Conditions, Selection};
 /// Cells that are left out.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Filter {
-    /// Which.
+    /// Which cells: those for which all its conditions hold.
     pub selection: Selection,
     /// Why, in the plan's words.
     pub reason: String,

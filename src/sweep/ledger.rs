@@ -1,8 +1,8 @@
-//! A *ledger*: what the runs of one sweep left, as an SQLite file. `reports/README.md` describes its
-//! tables.
+//! A *ledger*: what the runs of one sweep left, as an SQLite file. `reports/README.md` describes
+//! its tables.
 //!
-//! Each batch of runs is one transaction, so that a ledger holds only whole runs whenever the process
-//! dies. Contents do not depend on the order in which runs were done, but for `micros`.
+//! Each batch of runs is one transaction, so that a ledger holds only whole runs whenever the
+//! process dies. Contents do not depend on the order in which runs were done, but for `micros`.
 
 use std::collections::BTreeMap;
 use std::fs::OpenOptions;
@@ -142,8 +142,8 @@ impl Ledger {
     }
 
     /// The ledger of a shard of `plan` at `path`: the one that is there, or a new one. No other
-    /// process can use it before this one drops it or dies. `check` says why a cell's scenario cannot
-    /// be run, if it cannot.
+    /// process can use it before this one drops it or dies. `check` says why a cell's scenario
+    /// cannot be run, if it cannot.
     pub fn start_shard(
         path: &Path,
         plan: &Plan,
@@ -348,7 +348,8 @@ pub(super) fn connect_new(path: &Path) -> Result<Connection, LedgerError> {
     Ok(db)
 }
 
-/// Locks the file until the connection ends. The system drops the lock of a process that was killed.
+/// Locks the file until the connection ends. The system drops the lock of a process that was
+/// killed.
 fn keep(db: &Connection) -> rusqlite::Result<()> {
     // Another sweep holds its lock for hours: there is nothing to wait for.
     db.busy_timeout(Duration::ZERO)?;

@@ -25,7 +25,7 @@ pub(super) enum Condition {
     OneOf(Vec<Value>),
     /// Within these bounds, both included.
     Within(Within),
-    /// This.
+    /// Exactly this value.
     Is(Value),
 }
 

@@ -106,8 +106,8 @@ impl Shard {
     }
 }
 
-/// Number and count of a task of an array that is whole. A part of one, as of the second try of some
-/// tasks, does not say of how many shards they are.
+/// Number and count of a task of an array that is whole. A part of one, as of the second try of
+/// some tasks, does not say of how many shards they are.
 fn whole_array(index: u64, min: u64, max: u64, count: Option<u64>) -> Result<(u64, u64), String> {
     let span = max.checked_sub(min).map_or(0, |span| span.saturating_add(1));
     let is_whole = min <= 1 && span > 1 && count.is_none_or(|count| count == span);

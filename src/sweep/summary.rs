@@ -195,8 +195,8 @@ fn columns<K: Named>(expression: impl Fn(&str) -> String) -> String {
     columns.join(", ")
 }
 
-/// What belongs to the cell that a row's first column names. A ledger that something else has written
-/// to may name any.
+/// What belongs to the cell that a row's first column names. A ledger that something else has
+/// written to may name any.
 fn at<'a, T>(cells: &'a mut [T], row: &Row) -> rusqlite::Result<&'a mut T> {
     let cell: i64 = row.get(0)?;
     let count = cells.len();

@@ -1,7 +1,8 @@
-//! The handoff of one request from prefill to decode, as a pure state machine: signals in, actions out.
+//! The handoff of one request from prefill to decode, as a pure state machine: signals in, actions
+//! out.
 //!
-//! The machine decides when decode may activate, and when each side may give its pages back. Signals
-//! can come in any order, twice, or late; a signal that no longer matters changes nothing.
+//! The machine decides when decode may activate, and when each side may give its pages back.
+//! Signals can come in any order, twice, or late; a signal that no longer matters changes nothing.
 
 use crate::behaviour::{
     Behaviours, DoubledMessage, ReleaseOnAbort, SourceRelease, TransferCompletion,

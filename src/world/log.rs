@@ -1,4 +1,5 @@
-//! What a run leaves while it goes: every event to the oracle and into the digest, marks and metrics.
+//! What a run leaves while it goes: every event to the oracle and into the digest, marks and
+//! metrics.
 
 use std::collections::BTreeMap;
 use std::hash::{Hash, Hasher};
@@ -12,8 +13,8 @@ use crate::memory::Memory;
 use crate::oracle::{Oracle, Remains};
 use crate::units::Tick;
 
-/// Bytes that are hashed at a time: an event is many small numbers, each of which would cost the hasher
-/// as much as eight bytes do.
+/// Bytes that are hashed at a time: an event is many small numbers, each of which would cost the
+/// hasher as much as eight bytes do.
 const DIGEST_BYTES: usize = 1_024;
 
 /// A hasher of fixed width and byte order, so that digests agree between machines.

@@ -1,7 +1,7 @@
 //! What a copy reads: the source rows of its plan, as the writes of its destination rows.
 //!
-//! A piece that was laid out for all ranks at once is read once for all of them, as long as nothing is
-//! written on prefill in between.
+//! A piece that was laid out for all ranks at once is read once for all of them, as long as nothing
+//! is written on prefill in between.
 
 use std::cell::RefCell;
 
@@ -10,8 +10,8 @@ use crate::memory::{Extent, Memory, Stamp};
 use crate::planner::{PiecePlan, RankShare, RunPlan};
 use crate::units::{PageId, PageSize, Rank, RequestId, Row, Tokens};
 
-/// A piece that is laid out for all ranks at once, with what its source rows held when they were last
-/// read.
+/// A piece that is laid out for all ranks at once, with what its source rows held when they were
+/// last read.
 pub(super) struct SharedPiece {
     pub(super) plan: PiecePlan,
     read: RefCell<Read>,
@@ -152,8 +152,8 @@ pub(super) fn single_rows(writes: &[Write]) -> Vec<Write> {
     writes.iter().flat_map(|write| (0..write.len).map(move |at| row(write, at))).collect()
 }
 
-/// Reads the plan's source rows of `memory` and says what its destination rows will hold. Pages are of
-/// the source's and of the destination's size.
+/// Reads the plan's source rows of `memory` and says what its destination rows will hold. Pages are
+/// of the source's and of the destination's size.
 pub(super) fn read_rows(
     plan: &RunPlan,
     request: RequestId,
@@ -275,8 +275,11 @@ mod tests {
     proptest! {
         #[test]
         fn reading_by_extents_equals_reading_row_by_row(
-            rows in 1u32..6, dst_rows in 1u32..9, step in 1u32..7, src in 0u32..12, dst in 0u32..12, len in 1u32..8,
-            extents in proptest::collection::vec((0u32..10, 0u32..5, 1u32..5, 0u32..50, 1u32..3), 0..9),
+            (rows, dst_rows) in (1u32..6, 1u32..9),
+            (step, src, dst, len) in (1u32..7, 0u32..12, 0u32..12, 1u32..8),
+            extents in proptest::collection::vec(
+                (0u32..10, 0u32..5, 1u32..5, 0u32..50, 1u32..3), 0..9,
+            ),
         ) {
             let page = PageSize::new(rows).unwrap();
             let dst_page = PageSize::new(dst_rows).unwrap();
@@ -293,7 +296,8 @@ mod tests {
                 memory.write(PageId(id), Extent::new(start, len, stamp, step));
             }
             let run = RowRun { src: Row(src), src_step: step, dst: Row(dst), len };
-            let writes = read_rows(&RunPlan { runs: vec![run] }, RequestId(2), &memory, (page, dst_page));
+            let plan = RunPlan { runs: vec![run] };
+            let writes = read_rows(&plan, RequestId(2), &memory, (page, dst_page));
             let by_row: Vec<_> = (0..len)
                 .map(|at| {
                     let (from, to) = run.at(at);

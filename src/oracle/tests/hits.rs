@@ -51,7 +51,8 @@ fn a_hit_s_draft_rows_are_judged_on_every_rank() {
 #[test]
 fn a_hit_counts_every_wrong_row_whatever_it_holds() {
     let mut scene = Scene::new(TERMS);
-    // Positions 0 and 2 of another text, 4 and 6 never written; 3, 5, 7 and 9 where 1, 3, 5, 7 belong.
+    // Positions 0 and 2 of another text, 4 and 6 never written; 3, 5, 7 and 9 where 1, 3, 5, 7
+    // belong.
     scene.store(0, &[scene.write(1, 3, 2, 0, 2)]);
     scene.store(1, &[scene.write(0, 3, 4, 3, 2)]);
     scene.tell(&Event::Hit { server: DECODE, request: ME, pages: &TABLE[..1] });

@@ -29,8 +29,8 @@ pub(in super::super) enum AfterAbort {
 }
 
 impl Decode {
-    /// The transfer is complete, as decode takes it: the request runs, and may have no token to wait
-    /// for.
+    /// The transfer is complete, as decode takes it: the request runs, and may have no token to
+    /// wait for.
     pub(in super::super) fn activate(&mut self, request: RequestId, cx: &mut Context<'_>) {
         self.settle_table(request, &cx.setup);
         let state = &mut self.requests[request];
@@ -63,8 +63,8 @@ impl Decode {
         self.end(request, Outcome::Finished, cx);
     }
 
-    /// Puts the full pages of a finished request into the cache. Returns those of its own pages that
-    /// the cache did not take.
+    /// Puts the full pages of a finished request into the cache. Returns those of its own pages
+    /// that the cache did not take.
     fn cache_finished(
         &mut self,
         request: RequestId,
@@ -102,8 +102,8 @@ impl Decode {
         returned
     }
 
-    /// A client gives up, in whatever state its request is. The fault has struck unless the client had
-    /// given up before, or the request was over.
+    /// A client gives up, in whatever state its request is. The fault has struck unless the client
+    /// had given up before, or the request was over.
     pub(in super::super) fn abort(
         &mut self,
         request: RequestId,

@@ -1,6 +1,6 @@
-//! The rows that steps write. They are written late: nobody looks at a running request's open page while
-//! nothing happens there, so a step only counts, and the rows of many steps are written as one stretch,
-//! each with the tick of its own step, before anybody reads or writes their page.
+//! The rows that steps write. They are written late: nobody looks at a running request's open page
+//! while nothing happens there, so a step only counts, and the rows of many steps are written as
+//! one stretch, each with the tick of its own step, before anybody reads or writes their page.
 
 use super::super::context::Context;
 use super::super::setup::Setup;
@@ -15,8 +15,8 @@ pub(super) struct LateRows {
     pub(super) clock: StepClock,
     /// By page, the running request that stores its next token there.
     writers: Vec<Option<RequestId>>,
-    /// Whether rows are written at once: somebody looks on, or two requests store in one page, whose
-    /// order then matters.
+    /// Whether rows are written at once: somebody looks on, or two requests store in one page,
+    /// whose order then matters.
     is_eager: bool,
 }
 

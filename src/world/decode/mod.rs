@@ -52,7 +52,8 @@ pub(super) struct Decode {
     step: Option<Step>,
     /// Steps that have ended.
     steps_ended: u32,
-    /// How many will have ended when one has to be looked at request by request; see [`Target::due`].
+    /// How many will have ended when one has to be looked at request by request; see
+    /// [`Target::due`].
     next_due: u32,
     /// Whether a running request may be about to open a page.
     may_open: bool,
@@ -66,7 +67,8 @@ pub(super) struct Decode {
 enum Step {
     /// It runs, for so many of the running requests: those that came later are behind them.
     Runs(usize),
-    /// It ends, for these requests in turn; so many of them have stored their token, or been dropped.
+    /// It ends, for these requests in turn; so many of them have stored their token, or been
+    /// dropped.
     Ends(Vec<RequestId>, usize),
 }
 

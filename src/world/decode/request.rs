@@ -72,8 +72,8 @@ pub(in super::super) struct Target {
     pub(super) table: Vec<PageId>,
     /// How many of the table's first pages belong to the cache.
     pub(super) shared: usize,
-    /// Positions stored, and of a running request written to memory. [`Decode::stored`](super::Decode)
-    /// counts those with it that its steps have stored since.
+    /// Positions stored, and of a running request written to memory.
+    /// [`Decode::stored`](super::Decode) counts those with it that its steps have stored since.
     pub(super) stored: Tokens,
     /// The number of the step that stores the next position.
     pub(super) next_step: u32,

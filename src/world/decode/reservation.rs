@@ -1,5 +1,5 @@
-//! Reservation: which request decode lets in, what its prompt finds in the cache, and which pages it
-//! gets.
+//! Reservation: which request decode lets in, what its prompt finds in the cache, and which pages
+//! it gets.
 
 use super::super::context::Context;
 use super::super::setup::Setup;
@@ -106,7 +106,8 @@ impl Decode {
         }
     }
 
-    /// Takes pages for an aborted request that was forgotten in its queue; nobody will give them back.
+    /// Takes pages for an aborted request that was forgotten in its queue; nobody will give them
+    /// back.
     fn serve_forgotten(&mut self, request: RequestId, cx: &mut Context<'_>) -> bool {
         let wanted = cx.setup.layout.pages_needed(self.requests[request].length);
         if !self.can_promise(request, wanted, &cx.setup) {
@@ -127,8 +128,8 @@ impl Decode {
 
     /// Whether `pages` more can be promised to `request`, all in tokens: what is free or evictable,
     /// less what running, arriving and retracted requests are promised. A retracted request is the
-    /// first of those: it asks for its pages only, or it would wait for ever for what is kept back for
-    /// others that wait behind it.
+    /// first of those: it asks for its pages only, or it would wait for ever for what is kept back
+    /// for others that wait behind it.
     fn can_promise(&self, request: RequestId, pages: Pages, setup: &Setup<'_>) -> bool {
         if self.requests[request].status == Status::Retracted {
             return pages <= self.store.room();

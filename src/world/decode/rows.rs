@@ -1,5 +1,5 @@
-//! Which rows decode's memory gets besides those of its own steps: copies that land, parts of cached
-//! pages, and what comes back from the host.
+//! Which rows decode's memory gets besides those of its own steps: copies that land, parts of
+//! cached pages, and what comes back from the host.
 
 use std::ops::Range;
 
@@ -66,7 +66,8 @@ impl Decode {
         }
     }
 
-    /// Writes `rows`, as [`Store::read_pages`](super::super::store::Store::read_pages) returned them, to other pages.
+    /// Writes `rows`, as `Store::read_pages` returned
+    /// them, to other pages.
     pub(super) fn restore(
         &mut self,
         request: RequestId,

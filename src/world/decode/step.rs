@@ -1,5 +1,5 @@
-//! A decode server's steps: room for the next token of each running request, retraction where there is
-//! none, and the token itself.
+//! A decode server's steps: room for the next token of each running request, retraction where there
+//! is none, and the token itself.
 
 use std::cmp::Reverse;
 
@@ -17,8 +17,8 @@ use crate::units::{Pages, RequestId, Tick, Tokens};
 
 impl Decode {
     /// Makes room for the next token of every running request and begins a step, if the server is
-    /// idle and has something to run. Returns the request that must be retracted first, if one must;
-    /// to be called again after that.
+    /// idle and has something to run. Returns the request that must be retracted first, if one
+    /// must; to be called again after that.
     pub(in super::super) fn begin_step(&mut self, cx: &mut Context<'_>) -> Option<RequestId> {
         let is_first = self.opening.is_none();
         if is_first && (self.step.is_some() || self.running.is_empty()) {
@@ -54,8 +54,8 @@ impl Decode {
         opening
     }
 
-    /// Whether the next step's demand, as it is counted, exceeds what can be had when so many requests
-    /// open a page.
+    /// Whether the next step's demand, as it is counted, exceeds what can be had when so many
+    /// requests open a page.
     fn runs_out(&self, opening: u64, setup: &Setup<'_>) -> bool {
         let room = self.store.room();
         match setup.switches.next_step_demand {
@@ -122,8 +122,8 @@ impl Decode {
     }
 
     /// The step under way ends: each request's next position is stored, and those that are complete
-    /// finish. Returns a request whose client gave up meanwhile, which is to be dropped; to be called
-    /// again until there is none.
+    /// finish. Returns a request whose client gave up meanwhile, which is to be dropped; to be
+    /// called again until there is none.
     pub(in super::super) fn end_step(&mut self, cx: &mut Context<'_>) -> Option<RequestId> {
         let count = match self.step {
             Some(Step::Runs(count)) => count,
@@ -168,8 +168,8 @@ impl Decode {
         None
     }
 
-    /// A running request is about to give up its pages until there is room again: its rows go to the
-    /// host, or prefill will compute them again. Returns what its old transfer is told.
+    /// A running request is about to give up its pages until there is room again: its rows go to
+    /// the host, or prefill will compute them again. Returns what its old transfer is told.
     pub(in super::super) fn retract(
         &mut self,
         request: RequestId,
