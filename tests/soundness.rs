@@ -49,8 +49,8 @@ fn any_scenario_runs_to_its_end_and_twice_the_same() {
     }
 }
 
-/// Where nobody looks on, decode's rows are written late and a piece is laid out once for all ranks.
-/// Neither may be seen in what a run leaves.
+/// Where nobody looks on, decode's rows are written late and a piece is laid out once for all
+/// ranks. Neither may be seen in what a run leaves.
 #[test]
 fn looking_on_and_laying_out_rank_by_rank_change_nothing() {
     struct Nobody;
