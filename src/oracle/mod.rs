@@ -30,7 +30,6 @@
 //! assert_eq!(oracle.findings().count(Code::PageFreedTwice), 1);
 //! ```
 
-use std::collections::BTreeSet;
 use std::rc::Rc;
 
 use crate::finding::{Chance, Code, Finding, Findings, Tally};
@@ -43,6 +42,7 @@ mod evidence;
 mod ownership;
 mod placement;
 mod progress;
+mod requests;
 
 use crate::event::{Event, Holder, Outcome, Part, Server, Side, Write};
 use copies::Copies;
@@ -50,6 +50,7 @@ use evidence::describe;
 use ownership::{Ledger, Ledgers, Violation};
 use placement::{Stripes, Transfer, Verdict};
 use progress::Progress;
+use requests::{Record, Requests};
 
 /// What the oracle must know of the servers. Pools in pages of their allocator.
 #[derive(Clone, Copy, Debug)]
@@ -70,38 +71,6 @@ pub struct Terms {
     pub reserved_tokens: u32,
     /// Whether prefill may be asked to compute the output again.
     pub sends_again: bool,
-}
-
-/// A request as the oracle knows it.
-#[derive(Default)]
-struct Known {
-    transfer: Option<Transfer>,
-    /// Codes that a transfer was found under, by attempt, so that it counts once for each.
-    told: BTreeSet<(u32, Code)>,
-}
-
-/// Requests by number; `None` before their arrival.
-#[derive(Default)]
-struct Requests(Vec<Option<Known>>);
-
-impl Requests {
-    fn insert(&mut self, request: RequestId, known: Known) {
-        if self.0.len() <= request.index() {
-            self.0.resize_with(request.index() + 1, || None);
-        }
-        self.0[request.index()] = Some(known);
-    }
-
-    fn get(&mut self, request: RequestId) -> &mut Known {
-        let known = self.0.get_mut(request.index()).and_then(Option::as_mut);
-        known.expect("events follow an arrival")
-    }
-
-    /// The transfer that `part` belongs to, unless that has ended.
-    fn transfer_of(&mut self, part: Part) -> Option<&mut Transfer> {
-        let transfer = self.get(part.request).transfer.as_mut();
-        transfer.filter(|transfer| transfer.attempt == part.attempt)
-    }
 }
 
 /// The judge of one run.
@@ -202,7 +171,7 @@ impl Oracle {
             Event::Finished { request, table, stored, .. } => {
                 self.finished(tick, request, table, stored, memory);
             }
-            Event::Retracted { request } => self.known(request).transfer = None,
+            Event::Retracted { request } => self.record(request).transfer = None,
             Event::Ended { request, outcome } => self.ended(request, outcome),
             Event::FreedPart { server, request, page, start } => {
                 self.freed_part(tick, server, request, page, start);
@@ -273,7 +242,7 @@ impl Oracle {
         self.ledgers.of_mut(server)
     }
 
-    fn known(&mut self, request: RequestId) -> &mut Known {
+    fn record(&mut self, request: RequestId) -> &mut Record {
         self.requests.get(request)
     }
 
@@ -288,7 +257,7 @@ impl Oracle {
     }
 
     fn transfer(&mut self, request: RequestId) -> &mut Transfer {
-        self.known(request).transfer.as_mut().expect("the event follows a reservation")
+        self.record(request).transfer.as_mut().expect("the event follows a reservation")
     }
 
     fn find(
@@ -343,7 +312,7 @@ impl Oracle {
         self.chances.add(Chance::Requests, 1);
         self.progress.arrived(request);
         self.texts.insert(request, Rc::clone(text));
-        self.requests.insert(request, Known::default());
+        self.requests.insert(request, Record::default());
         let fits = self.fits(prompt, text.len());
         if fits != admitted {
             let words = |yes| if yes { "let in" } else { "refused" };
@@ -417,7 +386,7 @@ impl Oracle {
                 Side::Prefill => transfer.source_right = false,
             }
         } else if server.side == Side::Prefill
-            && let Some(transfer) = &mut self.known(request).transfer
+            && let Some(transfer) = &mut self.record(request).transfer
         {
             // A request that gave way looks its prompt up again.
             transfer.source_right = true;
@@ -428,8 +397,8 @@ impl Oracle {
     fn present_or_next(&mut self, request: RequestId) -> &mut Transfer {
         let own = (request, self.text(request));
         let (stripes, none) = (self.stripes, Tokens(0));
-        let known = self.known(request);
-        known.transfer.get_or_insert_with(|| Transfer::new(stripes, own, none, none, none))
+        let record = self.record(request);
+        record.transfer.get_or_insert_with(|| Transfer::new(stripes, own, none, none, none))
     }
 
     fn reserved(
@@ -444,15 +413,15 @@ impl Oracle {
         self.chances.add(Chance::Reservations, 1);
         let stripes = self.stripes;
         let own = (request, self.text(request));
-        let known = self.known(request);
-        let hits = known.transfer.take();
+        let record = self.record(request);
+        let hits = record.transfer.take();
         let (match_right, source_right) =
             hits.map_or((true, true), |hits| (hits.match_right, hits.source_right));
         let mut transfer = Transfer::new(stripes, own, length, prefix, matched);
         transfer.trust_match(match_right);
         transfer.source_right = source_right;
         transfer.attempt = attempt;
-        known.transfer = Some(transfer);
+        record.transfer = Some(transfer);
         let needed = stripes.pages(room) - matched.0 / stripes.page_positions();
         let got = Pages::of(pages).0;
         let code = match got.cmp(&needed) {
@@ -593,7 +562,7 @@ impl Oracle {
                 continue;
             };
             let attempt = self.transfer(request).attempt;
-            if !self.known(request).told.insert((attempt, code)) {
+            if !self.record(request).reported.insert((attempt, code)) {
                 continue;
             }
             let rank = rank(position);
@@ -654,7 +623,7 @@ impl Oracle {
     fn ended(&mut self, request: RequestId, _outcome: Outcome) {
         self.progress.ended(request);
         // Copies may still be on their way; they find no transfer and so count as outside.
-        self.known(request).transfer = None;
+        self.record(request).transfer = None;
     }
 }
 
