@@ -28,8 +28,8 @@ impl Context<'_> {
     }
 
     /// Sets a timer that is due `after` the present tick.
-    pub(super) fn plan_after(&mut self, after: Tick, timer: Timer) {
-        self.queue.plan(self.log.now + after, timer);
+    pub(super) fn set_after(&mut self, after: Tick, timer: Timer) {
+        self.queue.set(self.log.now + after, timer);
     }
 
     /// Lets `server` look for work once the present timer has done all that it does.
@@ -42,7 +42,7 @@ impl Context<'_> {
     /// `request` has reached `moment`: the aborts that count from there get their timers.
     pub(super) fn reached(&mut self, request: RequestId, moment: Moment) {
         for (after, fault) in self.faults.aborts_from(request, moment) {
-            self.queue.plan(self.log.now + after, Timer::Aborts { request, fault });
+            self.queue.set(self.log.now + after, Timer::Aborts { request, fault });
         }
     }
 }

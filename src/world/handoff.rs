@@ -220,7 +220,7 @@ impl Handoff {
             }
             (Stage::Reserved, Signal::Refused | Signal::Aborted | Signal::PartLost(_)) => {
                 if let Signal::PartLost(part) = signal {
-                    self.forget(part);
+                    self.unqueue(part);
                 }
                 self.stage = Stage::Closing;
                 if self.rules.release == ReleaseOnAbort::AtOnce {
@@ -230,7 +230,7 @@ impl Handoff {
             (Stage::Active, Signal::Refused | Signal::Aborted) => self.sender_stopped = true,
             (Stage::Active | Stage::Closing, Signal::PartLost(part)) => {
                 self.sender_stopped = true;
-                self.forget(part);
+                self.unqueue(part);
             }
             (Stage::Closing, Signal::TimedOut) if self.rules.release == ReleaseOnAbort::Timeout => {
                 self.release_destination(&mut actions);
@@ -257,7 +257,7 @@ impl Handoff {
             | (Stage::Closing, Signal::Refused | Signal::Aborted)
             | (_, Signal::TimedOut | Signal::GaveWay) => {}
         }
-        self.settle(&mut actions);
+        self.give_back(&mut actions);
         actions
     }
 
@@ -279,13 +279,13 @@ impl Handoff {
         if part.last {
             self.last_piece = Some(part.piece);
         }
-        self.forget(part);
+        self.unqueue(part);
         let is_new = self.landed.insert(self.number(part.piece, part.rank));
         self.repeats += u64::from(!is_new && self.rules.doubled == DoubledMessage::Counted);
     }
 
     /// The part is on its way no more.
-    fn forget(&mut self, part: Part) {
+    fn unqueue(&mut self, part: Part) {
         self.queued.remove(self.number(part.piece, part.rank));
     }
 
@@ -312,7 +312,7 @@ impl Handoff {
     }
 
     /// What can be given back by now.
-    fn settle(&mut self, actions: &mut Vec<Action>) {
+    fn give_back(&mut self, actions: &mut Vec<Action>) {
         let drained = self.queued.is_empty();
         let source_done = match (self.rules.source_release, self.stage) {
             (SourceRelease::BeforeSent, Stage::Reserved | Stage::Active) => {

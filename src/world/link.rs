@@ -49,7 +49,7 @@ pub(super) struct Link {
     /// How many copies are queued for each rank.
     queued: Vec<u32>,
     /// Copies that were served and land later.
-    late: BTreeMap<u64, Copy>,
+    delayed: BTreeMap<u64, Copy>,
     /// Copies served so far.
     served: u64,
     /// Whether a packed copy was ever larger than its region. Only then can copies disturb each
@@ -66,7 +66,7 @@ impl Link {
             decode,
             queue: VecDeque::new(),
             queued: Vec::new(),
-            late: BTreeMap::new(),
+            delayed: BTreeMap::new(),
             served: 0,
             spills: false,
         }
@@ -130,7 +130,7 @@ impl Link {
     /// free.
     fn serve(&mut self, freed: Option<Rank>, store: &Store, cx: &mut Context<'_>) {
         let Some(copy) = self.queue.front() else { return };
-        cx.plan_after(copy.service, Timer::CopyServed { link: self.index });
+        cx.set_after(copy.service, Timer::CopyServed { link: self.index });
         let next = freed.and_then(|rank| self.queue.iter().position(|copy| copy.part.rank == rank));
         let next = next.filter(|&next| self.queue[next].packed.is_some());
         self.read_due([Some(0), next], store, cx);
@@ -164,14 +164,14 @@ impl Link {
         }
         cx.log.mark(Mark::CopyDelayed);
         let delay = Tick(config.delay_ticks);
-        cx.plan_after(delay, Timer::CopyLands { link: self.index, served: self.served });
-        self.late.insert(self.served, copy);
+        cx.set_after(delay, Timer::CopyLands { link: self.index, served: self.served });
+        self.delayed.insert(self.served, copy);
         None
     }
 
     /// Takes the delayed copy that was served as the `served`-th, to land now.
-    pub(super) fn take_late(&mut self, served: u64) -> Copy {
-        self.late.remove(&served).expect("a delayed copy lands once")
+    pub(super) fn take_delayed(&mut self, served: u64) -> Copy {
+        self.delayed.remove(&served).expect("a delayed copy lands once")
     }
 }
 

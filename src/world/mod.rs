@@ -133,11 +133,11 @@ impl<'a> World<'a> {
         }
         for (fault, one) in cx.setup.scenario.faults.iter().enumerate() {
             if let Fault::Flush { side, server, at } = *one {
-                cx.queue.plan(at, Timer::Flushes { side, server: server as usize, fault });
+                cx.queue.set(at, Timer::Flushes { side, server: server as usize, fault });
             }
         }
         if let Some(first) = cx.requests.next_at() {
-            cx.queue.plan(first, Timer::Arrives);
+            cx.queue.set(first, Timer::Arrives);
         }
     }
 

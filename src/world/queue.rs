@@ -6,8 +6,8 @@ use std::collections::BinaryHeap;
 use crate::event::{Part, Side};
 use crate::units::{RequestId, Tick};
 
-/// Something that is due. Timers of one tick go off in the order of these variants, those of one
-/// variant in the order in which they were set.
+/// Something that is due. Timers of one tick go off in the order of their [`class`](Timer::class),
+/// those of one class in the order in which they were set.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Timer {
     /// The copy at the head of this link's queue has been served.
@@ -57,14 +57,15 @@ impl Timer {
 #[derive(Default)]
 pub(super) struct Queue {
     heap: BinaryHeap<Reverse<(Tick, u8, u64, Timer)>>,
-    planned: u64,
+    /// How many timers were set: the number of the last one.
+    sequence: u64,
 }
 
 impl Queue {
     /// Sets `timer` to `tick`.
-    pub(super) fn plan(&mut self, tick: Tick, timer: Timer) {
-        self.planned += 1;
-        self.heap.push(Reverse((tick, timer.class(), self.planned, timer)));
+    pub(super) fn set(&mut self, tick: Tick, timer: Timer) {
+        self.sequence += 1;
+        self.heap.push(Reverse((tick, timer.class(), self.sequence, timer)));
     }
 
     /// Takes the next timer out.

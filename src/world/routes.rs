@@ -22,7 +22,7 @@ impl World<'_> {
         match timer {
             Timer::CopyServed { link } => self.copy_served(link),
             Timer::CopyLands { link, served } => {
-                let copy = self.links[link].take_late(served);
+                let copy = self.links[link].take_delayed(served);
                 self.land(copy);
             }
             Timer::MessageComesAgain { part } => self.part_landed(part),
@@ -119,7 +119,7 @@ impl World<'_> {
         }
         self.sample_free_runs();
         if let Some(at) = self.context.requests.next_at() {
-            self.context.queue.plan(at, Timer::Arrives);
+            self.context.queue.set(at, Timer::Arrives);
         }
     }
 

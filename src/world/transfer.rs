@@ -106,7 +106,7 @@ impl Transfer {
     pub(super) fn announce(&mut self, request: RequestId, to: Destination, cx: &mut Context<'_>) {
         self.destination = Some(to);
         let message = Tick(cx.setup.scenario.link.message_ticks);
-        cx.plan_after(message, Timer::DestinationKnown { request, attempt: self.attempt });
+        cx.set_after(message, Timer::DestinationKnown { request, attempt: self.attempt });
     }
 
     /// The message with the destination of `attempt` comes to prefill. `None` if that transfer
@@ -140,7 +140,7 @@ impl Transfer {
     pub(super) fn close(&self, request: RequestId, cx: &mut Context<'_>) {
         if cx.setup.switches.release_on_abort == ReleaseOnAbort::Timeout {
             let after = Tick(cx.setup.scenario.decode.release_timeout_ticks);
-            cx.plan_after(after, Timer::ReleaseTimesOut { request, attempt: self.attempt });
+            cx.set_after(after, Timer::ReleaseTimesOut { request, attempt: self.attempt });
         }
     }
 
@@ -155,13 +155,13 @@ impl Transfer {
             Some(MessageFault::Lost) => {
                 cx.log.mark(Mark::MessageLost);
                 if cx.setup.switches.lost_message == LostMessage::Fails {
-                    cx.plan_after(later, Timer::MessageIsMissed { part });
+                    cx.set_after(later, Timer::MessageIsMissed { part });
                 }
                 false
             }
             Some(MessageFault::Doubled) => {
                 cx.log.mark(Mark::MessageDoubled);
-                cx.plan_after(later, Timer::MessageComesAgain { part });
+                cx.set_after(later, Timer::MessageComesAgain { part });
                 true
             }
         }

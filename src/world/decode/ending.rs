@@ -15,7 +15,7 @@ use crate::units::{PageId, Pages, RequestId, Tokens};
 
 /// What follows when a client has given up.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(in super::super) enum AfterAbort {
+pub(in crate::world) enum AfterAbort {
     /// Nothing, or nothing before the step under way ends.
     Nothing,
     /// The transfer is told.
@@ -31,8 +31,8 @@ pub(in super::super) enum AfterAbort {
 impl Decode {
     /// The transfer is complete, as decode takes it: the request runs, and may have no token to
     /// wait for.
-    pub(in super::super) fn activate(&mut self, request: RequestId, cx: &mut Context<'_>) {
-        self.settle_table(request, &cx.setup);
+    pub(in crate::world) fn activate(&mut self, request: RequestId, cx: &mut Context<'_>) {
+        self.catch_up_table(request, &cx.setup);
         let state = &mut self.requests[request];
         state.status = Status::Running;
         let Target { table, stored, .. } = state.target();
@@ -40,7 +40,7 @@ impl Decode {
         let event = Event::Activated { server: self.store.server, request, table };
         cx.log.tell(&event, &self.store.memory);
         self.transferring -= 1;
-        self.run(request, cx);
+        self.join_running(request, cx);
         cx.reached(request, Moment::Running);
         if cx.requests[request].is_complete(stored) {
             self.finish(request, cx);
@@ -50,7 +50,7 @@ impl Decode {
 
     /// The request has all its output: its full pages go into the cache, the rest is freed.
     pub(super) fn finish(&mut self, request: RequestId, cx: &mut Context<'_>) {
-        self.settle_table(request, &cx.setup);
+        self.catch_up_table(request, &cx.setup);
         let target = self.take_running(request, &cx.setup);
         let Target { table, stored, .. } = &target;
         let event = Event::Finished { server: self.store.server, request, table, stored: *stored };
@@ -104,7 +104,7 @@ impl Decode {
 
     /// A client gives up, in whatever state its request is. The fault has struck unless the client
     /// had given up before, or the request was over.
-    pub(in super::super) fn abort(
+    pub(in crate::world) fn abort(
         &mut self,
         request: RequestId,
         fault: usize,
@@ -129,7 +129,7 @@ impl Decode {
             }
             Status::Running => {
                 cx.log.mark(Mark::AbortRunning);
-                self.forget(request, AbortCleanup::ForgetsRunning, cx);
+                self.forget_in(request, AbortCleanup::ForgetsRunning, cx);
                 match self.is_in_step(request) {
                     true => {
                         self.next_due = 0;
@@ -164,11 +164,12 @@ impl Decode {
         if handoff.is_copying() {
             cx.log.mark(Mark::AbortInFlight);
         }
-        self.forget(request, state, cx);
+        self.forget_in(request, state, cx);
     }
 
-    /// Forgets what an aborted request holds, if that is what happens in `state`.
-    fn forget(&mut self, request: RequestId, state: AbortCleanup, cx: &Context<'_>) {
+    /// An aborted request is in `state`: if `abort_cleanup` says so of that state, what it holds is
+    /// never given back.
+    fn forget_in(&mut self, request: RequestId, state: AbortCleanup, cx: &Context<'_>) {
         if cx.setup.switches.abort_cleanup == state {
             self.requests[request].is_forgotten = true;
         }
@@ -176,7 +177,7 @@ impl Decode {
 
     /// Takes an aborted request out of the queues, unless it is forgotten there.
     fn leave_queue(&mut self, request: RequestId, state: AbortCleanup, cx: &Context<'_>) {
-        self.forget(request, state, cx);
+        self.forget_in(request, state, cx);
         if !self.is_forgotten(request) {
             self.waiting.retain(|&waiting| waiting != request);
             self.retracted.retain(|&waiting| waiting != request);
@@ -184,25 +185,25 @@ impl Decode {
     }
 
     /// Whether what the request held when its client gave up is never given back.
-    pub(in super::super) fn is_forgotten(&self, request: RequestId) -> bool {
+    pub(in crate::world) fn is_forgotten(&self, request: RequestId) -> bool {
         self.requests[request].is_forgotten
     }
 
     /// A running request whose client gave up loses its pages, and ends.
-    pub(in super::super) fn drop_running(&mut self, request: RequestId, cx: &mut Context<'_>) {
+    pub(in crate::world) fn drop_running(&mut self, request: RequestId, cx: &mut Context<'_>) {
         let target = self.take_running(request, &cx.setup);
         self.leave_running(request, &target, target.own(), cx);
         self.end(request, Outcome::Aborted, cx);
     }
 
     /// Whether a request whose transfer has failed may be served once more.
-    pub(in super::super) fn may_try_again(&self, request: RequestId) -> bool {
+    pub(in crate::world) fn may_try_again(&self, request: RequestId) -> bool {
         let state = &self.requests[request];
         state.status == Status::Transferring && !state.gave_up
     }
 
     /// The request ends without output beyond what it has.
-    pub(in super::super) fn end_unfinished(&mut self, request: RequestId, cx: &mut Context<'_>) {
+    pub(in crate::world) fn end_unfinished(&mut self, request: RequestId, cx: &mut Context<'_>) {
         let outcome = match self.requests[request].gave_up {
             true => Outcome::Aborted,
             false => Outcome::Failed,

@@ -27,8 +27,8 @@ impl LateRows {
 }
 
 impl Decode {
-    /// The request generates output from the next step on.
-    pub(super) fn run(&mut self, request: RequestId, cx: &Context<'_>) {
+    /// The request is among the running ones: it generates output from the next step on.
+    pub(super) fn join_running(&mut self, request: RequestId, cx: &Context<'_>) {
         self.running.push(request);
         self.may_open = true;
         // A step under way is not its step.
@@ -52,7 +52,7 @@ impl Decode {
         let Some(page) = target.table.get(ordinal) else { return };
         let before = self.late.writers[page.index()].replace(request);
         if let Some(other) = before.filter(|other| *other != request) {
-            self.settle(other, &cx.setup);
+            self.catch_up(other, &cx.setup);
             self.late.is_eager = true;
             self.next_due = 0;
         }
@@ -86,34 +86,35 @@ impl Decode {
     }
 
     /// Writes the rows of the request that its steps have stored.
-    pub(super) fn settle(&mut self, request: RequestId, setup: &Setup<'_>) {
+    pub(super) fn catch_up(&mut self, request: RequestId, setup: &Setup<'_>) {
         self.write_late(request, self.steps_of(request), setup);
     }
 
-    /// The same of whoever stores in one of `pages`.
-    pub(super) fn settle_pages(
+    /// Writes the late rows of every running request that stores its next token in one of `pages`.
+    pub(super) fn catch_up_pages(
         &mut self,
         pages: impl IntoIterator<Item = PageId>,
         setup: &Setup<'_>,
     ) {
         for page in pages {
             if let Some(&Some(request)) = self.late.writers.get(page.index()) {
-                self.settle(request, setup);
+                self.catch_up(request, setup);
             }
         }
     }
 
-    /// The same of whoever stores in a page of the request's table.
-    pub(super) fn settle_table(&mut self, request: RequestId, setup: &Setup<'_>) {
+    /// Writes the late rows of every running request that stores its next token in a page of this
+    /// request's table.
+    pub(super) fn catch_up_table(&mut self, request: RequestId, setup: &Setup<'_>) {
         for place in 0..self.requests[request].target().table.len() {
             let page = self.requests[request].target().table[place];
-            self.settle_pages([page], setup);
+            self.catch_up_pages([page], setup);
         }
     }
 
     /// Takes away what a running request holds, with all its rows written.
     pub(super) fn take_running(&mut self, request: RequestId, setup: &Setup<'_>) -> Target {
-        self.settle(request, setup);
+        self.catch_up(request, setup);
         let target = self.requests[request].take_target();
         for page in &target.table {
             self.late.writers[page.index()].take_if(|writer| *writer == request);

@@ -58,8 +58,10 @@ pub(super) struct Decode {
     /// Whether a running request may be about to open a page.
     may_open: bool,
     late: LateRows,
-    /// Whether the last step could not begin for lack of pages, and none were given back since.
-    /// Whoever resumed meanwhile would only be retracted again, for ever within one tick.
+    /// Whether the last step could not begin, because a wrong estimate (`next_step_demand`) had
+    /// promised pages that the pool does not have, and none were given back since. No retracted
+    /// request comes back meanwhile: it would be retracted and come back by turns, without end
+    /// within one tick.
     stuck: bool,
 }
 
@@ -130,7 +132,7 @@ impl Decode {
     pub(super) fn flush(&mut self, cx: &mut Context<'_>) {
         match self.store.flush(cx) {
             Flushed::Nothing => {}
-            Flushed::Evicted(pages) => self.forget_partial(pages),
+            Flushed::Evicted(pages) => self.unindex(pages),
             Flushed::Everything => {
                 self.stuck = false;
                 if let Some(partial) = &mut self.partial {
@@ -148,11 +150,11 @@ impl Decode {
     /// Evicts cached pages until `wanted` pages are free.
     fn evict_for(&mut self, wanted: Pages, cx: &mut Context<'_>) {
         let dropped = self.store.make_room(&mut cx.log, wanted);
-        self.forget_partial(dropped);
+        self.unindex(dropped);
     }
 
-    /// The cache has dropped `pages`.
-    fn forget_partial(&mut self, pages: Vec<PageId>) {
+    /// The cache has dropped `pages`: no partial hit is found in them any more.
+    fn unindex(&mut self, pages: Vec<PageId>) {
         if let Some(partial) = &mut self.partial {
             for page in pages {
                 partial.remove(page);

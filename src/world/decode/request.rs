@@ -6,7 +6,7 @@ use crate::units::{PageId, Tokens};
 
 /// Where a request stands on its decode server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(in super::super) enum Status {
+pub(in crate::world) enum Status {
     /// In the queue of those that wait for a reservation.
     Waiting,
     /// Reserved; its handoff is under way.
@@ -20,7 +20,7 @@ pub(in super::super) enum Status {
 }
 
 /// Decode's part of a request, from its arrival on.
-pub(in super::super) struct RequestState {
+pub(in crate::world) struct RequestState {
     pub(super) status: Status,
     /// Tokens that the present transfer is about: the prompt, and after a retraction without a host
     /// copy also the output so far.
@@ -65,7 +65,7 @@ impl RequestState {
 }
 
 /// What a request holds on decode.
-pub(in super::super) struct Target {
+pub(in crate::world) struct Target {
     /// The locked place in the prefix cache.
     pub(super) anchor: Option<Anchor>,
     /// Page table from position 0, in virtual pages.
@@ -94,7 +94,7 @@ impl Target {
 }
 
 /// What a retracted request had stored.
-pub(in super::super) struct HostCopy {
+pub(in crate::world) struct HostCopy {
     /// Positions stored.
     pub(super) stored: Tokens,
     /// Rows by page of the table and rank.

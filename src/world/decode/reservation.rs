@@ -31,7 +31,7 @@ struct Match {
 impl Decode {
     /// Lets in whoever fits, retracted requests and arrivals each in their order. Returns the
     /// reservations that were made, of which the transfers are to be told.
-    pub(in super::super) fn admit(
+    pub(in crate::world) fn admit(
         &mut self,
         cx: &mut Context<'_>,
         transfers: &mut Transfers,
@@ -120,16 +120,17 @@ impl Decode {
         true
     }
 
-    /// Tokens that are kept back for the growth of running, arriving and one more request.
+    /// Tokens that are kept back for the growth of running and transferring requests, and of one
+    /// more.
     fn kept_back(&self, setup: &Setup<'_>) -> u64 {
         let others = self.running.len() as u64 + u64::from(self.transferring);
         u64::from(setup.scenario.decode.reserved_tokens) * (others + 1)
     }
 
-    /// Whether `pages` more can be promised to `request`, all in tokens: what is free or evictable,
-    /// less what running, arriving and retracted requests are promised. A retracted request is the
-    /// first of those: it asks for its pages only, or it would wait for ever for what is kept back
-    /// for others that wait behind it.
+    /// Whether `pages` can be promised to `request`: counted in tokens, they fit into what is free
+    /// or evictable beside what is kept back for growth and what all retracted requests need to
+    /// come back. A retracted request itself only needs room for its own pages. If it had to leave
+    /// what is kept back, it could wait for ever, as the requests that this is kept for wait too.
     fn can_promise(&self, request: RequestId, pages: Pages, setup: &Setup<'_>) -> bool {
         if self.requests[request].status == Status::Retracted {
             return pages <= self.store.room();
@@ -283,7 +284,7 @@ impl Decode {
         }
         if found.target.shared > 0 {
             let pages = &found.target.table;
-            self.settle_pages(pages.iter().copied(), &cx.setup);
+            self.catch_up_pages(pages.iter().copied(), &cx.setup);
             let event = Event::Hit { server: self.store.server, request, pages };
             cx.log.tell(&event, &self.store.memory);
         }
@@ -319,7 +320,7 @@ impl Decode {
         let state = &mut self.requests[request];
         state.target = Some(Target::new(pages, stored));
         state.status = Status::Running;
-        self.run(request, cx);
+        self.join_running(request, cx);
         true
     }
 }

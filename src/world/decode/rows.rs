@@ -13,7 +13,7 @@ use crate::units::{PageId, RequestId, Tick, Tokens};
 
 impl Decode {
     /// A copy lands: its rows are written, draft rows beside them.
-    pub(in super::super) fn land(&mut self, copy: Copy, cx: &mut Context<'_>) {
+    pub(in crate::world) fn land(&mut self, copy: Copy, cx: &mut Context<'_>) {
         let part = copy.part;
         let mut writes = copy.writes.expect("a served copy has read its rows");
         let mut draft = copy.draft_writes;
@@ -22,7 +22,7 @@ impl Decode {
             stamp.written = cx.log.now;
         }
         let ranks = cx.setup.layout.ranks() as usize;
-        self.settle_pages(writes.iter().chain(&draft).map(|write| write.page), &cx.setup);
+        self.catch_up_pages(writes.iter().chain(&draft).map(|write| write.page), &cx.setup);
         let store = &mut self.store;
         if !draft.is_empty() {
             cx.log.mark(Mark::DraftSent);
@@ -47,7 +47,7 @@ impl Decode {
     ) {
         let layout = cx.setup.layout;
         let Range { start: from, end: to } = positions;
-        self.settle_pages([pages.0, pages.1], &cx.setup);
+        self.catch_up_pages([pages.0, pages.1], &cx.setup);
         let store = &mut self.store;
         let event = Event::Restored { server: store.server, request, from, to };
         cx.log.tell(&event, &store.memory);
@@ -66,8 +66,7 @@ impl Decode {
         }
     }
 
-    /// Writes `rows`, as `Store::read_pages` returned
-    /// them, to other pages.
+    /// Writes `rows`, as `Store::read_pages` returned them, to other pages.
     pub(super) fn restore(
         &mut self,
         request: RequestId,
@@ -75,7 +74,7 @@ impl Decode {
         rows: Vec<Vec<Vec<Extent>>>,
         cx: &Context<'_>,
     ) {
-        self.settle_pages(pages.iter().copied(), &cx.setup);
+        self.catch_up_pages(pages.iter().copied(), &cx.setup);
         for (&page, ranks) in pages.iter().zip(rows) {
             for (memory, extents) in self.store.memory.iter_mut().zip(ranks) {
                 for extent in extents {

@@ -19,7 +19,7 @@ impl Decode {
     /// Makes room for the next token of every running request and begins a step, if the server is
     /// idle and has something to run. Returns the request that must be retracted first, if one
     /// must; to be called again after that.
-    pub(in super::super) fn begin_step(&mut self, cx: &mut Context<'_>) -> Option<RequestId> {
+    pub(in crate::world) fn begin_step(&mut self, cx: &mut Context<'_>) -> Option<RequestId> {
         let is_first = self.opening.is_none();
         if is_first && (self.step.is_some() || self.running.is_empty()) {
             return None;
@@ -93,7 +93,7 @@ impl Decode {
         cx.log.count(Metric::DecodeSteps, 1);
         self.step = Some(Step::Runs(self.running.len()));
         let server = self.store.server.index as usize;
-        cx.plan_after(ticks, Timer::DecodeStepEnds { server });
+        cx.set_after(ticks, Timer::DecodeStepEnds { server });
     }
 
     /// Gives each request that opens a page one. False if there are not enough.
@@ -124,7 +124,7 @@ impl Decode {
     /// The step under way ends: each request's next position is stored, and those that are complete
     /// finish. Returns a request whose client gave up meanwhile, which is to be dropped; to be
     /// called again until there is none.
-    pub(in super::super) fn end_step(&mut self, cx: &mut Context<'_>) -> Option<RequestId> {
+    pub(in crate::world) fn end_step(&mut self, cx: &mut Context<'_>) -> Option<RequestId> {
         let count = match self.step {
             Some(Step::Runs(count)) => count,
             Some(Step::Ends(..)) => return self.end_by_request(cx),
@@ -152,7 +152,7 @@ impl Decode {
                 return Some(request);
             }
             if self.is_due(request) {
-                self.settle(request, &cx.setup);
+                self.catch_up(request, &cx.setup);
                 if cx.requests[request].is_complete(self.requests[request].target().stored) {
                     self.finish(request, cx);
                 } else {
@@ -170,13 +170,13 @@ impl Decode {
 
     /// A running request is about to give up its pages until there is room again: its rows go to
     /// the host, or prefill will compute them again. Returns what its old transfer is told.
-    pub(in super::super) fn retract(
+    pub(in crate::world) fn retract(
         &mut self,
         request: RequestId,
         setup: &Setup<'_>,
     ) -> Option<Signal> {
-        self.settle_table(request, setup);
-        self.settle(request, setup);
+        self.catch_up_table(request, setup);
+        self.catch_up(request, setup);
         let state = &mut self.requests[request];
         state.status = Status::Retracted;
         let stored = state.target().stored;
@@ -197,7 +197,7 @@ impl Decode {
     }
 
     /// The pages of a request that was retracted go back, and it waits for others.
-    pub(in super::super) fn leave_retracted(&mut self, request: RequestId, cx: &mut Context<'_>) {
+    pub(in crate::world) fn leave_retracted(&mut self, request: RequestId, cx: &mut Context<'_>) {
         cx.log.mark(Mark::Retracted);
         cx.log.count(Metric::Retractions, 1);
         cx.log.tell(&Event::Retracted { request }, &[]);

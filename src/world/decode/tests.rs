@@ -9,12 +9,12 @@ use crate::units::{Rank, Tick};
 
 impl Decode {
     /// Requests that generate output.
-    pub(in super::super) fn running(&self) -> &[RequestId] {
+    pub(in crate::world) fn running(&self) -> &[RequestId] {
         &self.running
     }
 
     /// The page table of a request that holds pages.
-    pub(in super::super) fn table(&self, request: RequestId) -> &[PageId] {
+    pub(in crate::world) fn table(&self, request: RequestId) -> &[PageId] {
         &self.requests[request].target().table
     }
 }
@@ -117,7 +117,7 @@ fn a_step_opens_a_page_when_the_token_needs_one_and_writes_one_row() {
     step(&mut parts);
     // Position 16 is the first of the third virtual page, on rank 0.
     let page = parts.decode.table(request)[2];
-    parts.decode.settle_pages([page], &parts.cx.setup);
+    parts.decode.catch_up_pages([page], &parts.cx.setup);
     let stamp = parts.decode.store.memory[0].row(page, 0).unwrap();
     assert_eq!((stamp.position, stamp.writer), (Tokens(16), request));
     assert_eq!(stamp.written, parts.cx.now(), "at the end of its own step");

@@ -72,5 +72,5 @@ fn every_second_copy_lands_later_if_the_link_says_so() {
     assert_eq!(serve(&mut parts), None);
     let later = (Tick(7), Timer::CopyLands { link: 0, served: 2 });
     assert_eq!(parts.cx.queue.next(), Some(later));
-    assert_eq!(parts.link.take_late(2).part.rank, Rank(1));
+    assert_eq!(parts.link.take_delayed(2).part.rank, Rank(1));
 }

@@ -1,18 +1,18 @@
-//! A *chunk*: the positions of one request that one step computes; and the step that is being
-//! filled with chunks.
+//! A *chunk*: the positions of one request that one step computes; and the *batch* of chunks that a
+//! step is filled with.
 
 use crate::units::{PageSize, RequestId, Tokens};
 
 /// Positions of one request that a step computes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(in super::super) struct Chunk {
-    pub(in super::super) request: RequestId,
-    pub(in super::super) from: Tokens,
-    pub(in super::super) to: Tokens,
+pub(in crate::world) struct Chunk {
+    pub(in crate::world) request: RequestId,
+    pub(in crate::world) from: Tokens,
+    pub(in crate::world) to: Tokens,
 }
 
-/// A step that is being put together.
-pub(super) struct Draft {
+/// The chunks of a step that is being put together.
+pub(super) struct Batch {
     /// Tokens that may still be computed.
     pub(super) budget: Tokens,
     pub(super) chunks: Vec<Chunk>,
@@ -20,10 +20,10 @@ pub(super) struct Draft {
     pub(super) making_way: Option<(RequestId, RequestId)>,
 }
 
-impl Draft {
+impl Batch {
     /// An empty step of `budget` tokens.
-    pub(super) fn new(budget: Tokens) -> Draft {
-        Draft { budget, chunks: Vec::new(), making_way: None }
+    pub(super) fn new(budget: Tokens) -> Batch {
+        Batch { budget, chunks: Vec::new(), making_way: None }
     }
 
     /// Adds a chunk, which costs whole pages of the budget.

@@ -22,7 +22,7 @@ pub(super) mod step;
 #[cfg(test)]
 mod tests;
 
-use chunk::{Chunk, Draft};
+use chunk::{Batch, Chunk};
 use request::RequestState;
 
 /// One prefill server.
@@ -32,10 +32,11 @@ pub(super) struct Prefill {
     requests: ByRequest<RequestState>,
     /// Requests that ask to be computed, in order of asking.
     waiting: VecDeque<RequestId>,
-    /// The request that the last step cut; it goes on first.
+    /// The request with which the next step begins: the last one computed only a part of what it
+    /// needs, or had no pages for its next chunk.
     cut: Option<RequestId>,
-    /// The step that is being put together.
-    draft: Option<Draft>,
+    /// The batch of the step that is being put together.
+    batch: Option<Batch>,
     /// Chunks of the step under way that have not ended.
     step: Option<VecDeque<Chunk>>,
 }
@@ -49,7 +50,7 @@ impl Prefill {
             admission,
             waiting: VecDeque::new(),
             cut: None,
-            draft: None,
+            batch: None,
             step: None,
         }
     }

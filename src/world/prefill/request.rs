@@ -6,7 +6,7 @@ use crate::prompt::PageKey;
 use crate::units::{PageId, Tokens};
 
 /// Prefill's part of a request, from its arrival on.
-pub(in super::super) struct RequestState {
+pub(in crate::world) struct RequestState {
     /// Tokens to compute for the present transfer.
     pub(super) length: Tokens,
     /// Whether prefill has ever begun with it.
@@ -44,7 +44,7 @@ impl RequestState {
 }
 
 /// What a request holds on prefill.
-pub(in super::super) struct Source {
+pub(in crate::world) struct Source {
     /// The locked places in the prefix cache: one, or one a chunk where chunks are keyed apart
     /// (`chunk_hash = "own_tokens"`).
     pub(super) anchors: Vec<Anchor>,

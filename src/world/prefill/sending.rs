@@ -12,27 +12,27 @@ use crate::units::{PageId, Pages, RequestId, Tokens};
 /// One piece of a transfer as the sender has cut it: the source pages and tokens of one planner
 /// call.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(in super::super) struct CutPiece {
+pub(in crate::world) struct CutPiece {
     /// Which piece of the transfer, from 0.
-    pub(in super::super) number: u32,
-    pub(in super::super) pages: Vec<PageId>,
+    pub(in crate::world) number: u32,
+    pub(in crate::world) pages: Vec<PageId>,
     /// The first page's place in the transfer, as the sender counts.
-    pub(in super::super) offset: Pages,
+    pub(in crate::world) offset: Pages,
     /// Tokens of the piece; negative where the sender has counted wrong.
-    pub(in super::super) tokens: i64,
+    pub(in crate::world) tokens: i64,
     /// Whether no piece follows.
-    pub(in super::super) last: bool,
+    pub(in crate::world) last: bool,
 }
 
 impl Prefill {
     /// Where decode wants the transfer of `request`; a broken invariant if it is not known.
-    pub(in super::super) fn destination(&self, request: RequestId) -> &Destination {
+    pub(in crate::world) fn destination(&self, request: RequestId) -> &Destination {
         let destination = &self.requests[request].destination;
         destination.as_ref().expect("pieces are cut for a known destination")
     }
 
     /// The message with the destination has come. Returns what is sent at once.
-    pub(in super::super) fn destination_known(
+    pub(in crate::world) fn destination_known(
         &mut self,
         request: RequestId,
         destination: Destination,
@@ -63,7 +63,7 @@ impl Prefill {
 
     /// What may go out of the cached prefix before its chunk is computed. The rows before the chunk
     /// are written, its own are launched.
-    pub(in super::super) fn cut_early(
+    pub(in crate::world) fn cut_early(
         &mut self,
         chunk: Chunk,
         cx: &mut Context<'_>,
@@ -97,7 +97,7 @@ impl Prefill {
 
     /// What is sent after a chunk has been computed, if the transfer is still wanted and knows
     /// where to.
-    pub(in super::super) fn cut_chunk(
+    pub(in crate::world) fn cut_chunk(
         &mut self,
         chunk: Chunk,
         transfer: &Transfer,

@@ -9,7 +9,7 @@ use super::super::queue::Timer;
 use super::super::setup::Setup;
 use super::super::transfer::Transfers;
 use super::Prefill;
-use super::chunk::{Chunk, Draft};
+use super::chunk::{Batch, Chunk};
 use super::request::{RequestState, Source};
 use crate::behaviour::{ChunkCut, CrossStall};
 use crate::event::Event;
@@ -22,7 +22,7 @@ use crate::units::{PageId, PageSize, Pages, RequestId, Tick, Tokens};
 
 /// What must happen before a step can be composed further.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(in super::super) enum Next {
+pub(in crate::world) enum Next {
     /// The chunk is part of the step: its transfer is to be told, and its settled prefix may be
     /// sent.
     Launched(Chunk),
@@ -35,7 +35,7 @@ pub(in super::super) enum Next {
 impl Prefill {
     /// Fills a step's budget if the server is idle: first the request that was cut, then waiting
     /// ones. To be called again after each answer but the last.
-    pub(in super::super) fn compose(
+    pub(in crate::world) fn compose(
         &mut self,
         cx: &mut Context<'_>,
         transfers: &Transfers,
@@ -43,39 +43,39 @@ impl Prefill {
         if self.step.is_some() {
             return Next::Composed;
         }
-        let Some(mut draft) = self.draft.take() else {
-            let draft = Draft::new(Tokens(cx.setup.scenario.prefill.chunk_tokens));
+        let Some(mut batch) = self.batch.take() else {
+            let batch = Batch::new(Tokens(cx.setup.scenario.prefill.chunk_tokens));
             let cut = self.cut.take_if(|cut| transfers[*cut].wants_prefill(&cx.setup));
             return match cut {
                 Some(request) => {
                     cx.log.mark(Mark::ChunkMany);
-                    self.launch(request, draft, cx)
+                    self.launch(request, batch, cx)
                 }
                 None => {
                     self.cut = None;
-                    self.admit_next(draft, cx, transfers)
+                    self.admit_next(batch, cx, transfers)
                 }
             };
         };
-        match draft.making_way.take() {
-            Some((request, latest)) => self.take_way(draft, (request, latest), cx, transfers),
-            None => self.admit_next(draft, cx, transfers),
+        match batch.making_way.take() {
+            Some((request, latest)) => self.take_way(batch, (request, latest), cx, transfers),
+            None => self.admit_next(batch, cx, transfers),
         }
     }
 
     /// Admits the next waiting request, if there is room in the step and in the pool.
-    fn admit_next(&mut self, draft: Draft, cx: &mut Context<'_>, transfers: &Transfers) -> Next {
-        if self.cut.is_some() || draft.budget == Tokens(0) {
-            return self.begin(draft, cx);
+    fn admit_next(&mut self, batch: Batch, cx: &mut Context<'_>, transfers: &Transfers) -> Next {
+        if self.cut.is_some() || batch.budget == Tokens(0) {
+            return self.begin(batch, cx);
         }
-        let Some(request) = self.next_waiting(cx, transfers) else { return self.begin(draft, cx) };
-        if self.admit(request, draft.budget, cx) {
-            return self.launch(request, draft, cx);
+        let Some(request) = self.next_waiting(cx, transfers) else { return self.begin(batch, cx) };
+        if self.admit(request, batch.budget, cx) {
+            return self.launch(request, batch, cx);
         }
         // Requests of this very step cannot give way.
-        match draft.chunks.is_empty() {
-            true => self.make_way(draft, request, cx, transfers),
-            false => self.begin(draft, cx),
+        match batch.chunks.is_empty() {
+            true => self.make_way(batch, request, cx, transfers),
+            false => self.begin(batch, cx),
         }
     }
 
@@ -83,26 +83,26 @@ impl Prefill {
     /// destination: the latest of these is asked to give way.
     fn make_way(
         &mut self,
-        mut draft: Draft,
+        mut batch: Batch,
         request: RequestId,
         cx: &mut Context<'_>,
         transfers: &Transfers,
     ) -> Next {
         if !cx.setup.begins_at_arrival() || self.requests[request].destination.is_none() {
-            return self.begin(draft, cx);
+            return self.begin(batch, cx);
         }
         let waits = |holder: RequestId| transfers[holder].handoff().stage() == Stage::Waiting;
         let holds_in_vain = |(holder, state): (_, &RequestState)| {
             (state.source.is_some() && waits(holder)).then_some(holder)
         };
         let latest = self.requests.latest_first().find_map(holds_in_vain);
-        let Some(latest) = latest else { return self.begin(draft, cx) };
+        let Some(latest) = latest else { return self.begin(batch, cx) };
         cx.log.mark(Mark::CrossHeld);
         match cx.setup.switches.cross_stall {
-            CrossStall::None => self.begin(draft, cx),
+            CrossStall::None => self.begin(batch, cx),
             CrossStall::LatestGivesWay => {
-                draft.making_way = Some((request, latest));
-                self.draft = Some(draft);
+                batch.making_way = Some((request, latest));
+                self.batch = Some(batch);
                 Next::GivesWay(latest)
             }
         }
@@ -111,18 +111,18 @@ impl Prefill {
     /// `latest` was asked to give way to `request`, and has done so or not.
     fn take_way(
         &mut self,
-        draft: Draft,
+        batch: Batch,
         (request, latest): (RequestId, RequestId),
         cx: &mut Context<'_>,
         transfers: &Transfers,
     ) -> Next {
         if self.requests[latest].source.is_some() {
-            return self.begin(draft, cx);
+            return self.begin(batch, cx);
         }
         self.wait(latest, cx);
-        match self.admit(request, draft.budget, cx) {
-            true => self.launch(request, draft, cx),
-            false => self.make_way(draft, request, cx, transfers),
+        match self.admit(request, batch.budget, cx) {
+            true => self.launch(request, batch, cx),
+            false => self.make_way(batch, request, cx, transfers),
         }
     }
 
@@ -202,18 +202,18 @@ impl Prefill {
 
     /// Takes pages for the request's next chunk and adds it to the step. Without pages it waits as
     /// the one that was cut, and the step begins without it.
-    fn launch(&mut self, request: RequestId, mut draft: Draft, cx: &mut Context<'_>) -> Next {
+    fn launch(&mut self, request: RequestId, mut batch: Batch, cx: &mut Context<'_>) -> Next {
         let page = cx.setup.page();
         let source = self.requests[request].source_mut();
         let (from, length) = (source.done, source.length);
-        let to = chunk_end(&cx.setup, from..length, draft.budget);
+        let to = chunk_end(&cx.setup, from..length, batch.budget);
         let held = Pages::of(&source.table);
         self.store.make_room(&mut cx.log, to.pages_ceil(page).saturating_sub(held));
         let growth = Growth { prefix: from, length: to };
         let Ok(mut taken) = self.store.pool.extend(&[growth]) else {
             cx.log.mark(Mark::PrefillWaited);
             self.cut = Some(request);
-            return self.begin(draft, cx);
+            return self.begin(batch, cx);
         };
         let taken = taken.pop().unwrap_or_default();
         self.store.taken(&mut cx.log, request, held, &taken);
@@ -229,33 +229,33 @@ impl Prefill {
             cx.reached(request, Moment::Prefilling);
         }
         let chunk = Chunk { request, from, to };
-        draft.add(chunk, page);
-        self.draft = Some(draft);
+        batch.add(chunk, page);
+        self.batch = Some(batch);
         Next::Launched(chunk)
     }
 
     /// Begins the step that was put together, unless it is empty.
-    fn begin(&mut self, draft: Draft, cx: &mut Context<'_>) -> Next {
-        if draft.chunks.is_empty() {
+    fn begin(&mut self, batch: Batch, cx: &mut Context<'_>) -> Next {
+        if batch.chunks.is_empty() {
             return Next::Composed;
         }
         let config = &cx.setup.scenario.prefill;
-        let chunks = draft.chunks.iter();
+        let chunks = batch.chunks.iter();
         let tokens: u64 = chunks.map(|chunk| u64::from((chunk.to - chunk.from).0)).sum();
         let ticks = Tick(config.step_ticks + config.token_ticks * tokens);
         cx.log.count(Metric::PrefillSteps, 1);
         cx.log.count(Metric::PrefillBusyTicks, ticks.0);
         cx.log.count(Metric::ComputedTokens, tokens);
-        self.step = Some(draft.chunks.into());
+        self.step = Some(batch.chunks.into());
         let server = self.store.server.index as usize;
-        cx.plan_after(ticks, Timer::PrefillStepEnds { server });
+        cx.set_after(ticks, Timer::PrefillStepEnds { server });
         self.store.books(&mut cx.log);
         Next::Composed
     }
 
     /// The step under way ends: writes and caches the rows of its next chunk. `None` once all have
     /// ended; to be called until then.
-    pub(in super::super) fn end_chunk(&mut self, cx: &mut Context<'_>) -> Option<Chunk> {
+    pub(in crate::world) fn end_chunk(&mut self, cx: &mut Context<'_>) -> Option<Chunk> {
         let step = self.step.as_mut().expect("a step was under way");
         let Some(chunk) = step.pop_front() else {
             self.step = None;
