@@ -103,7 +103,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::engine::sglang::laws::{cases, raw};
+    use crate::engine::sglang::tests::laws::{cases, raw};
     use crate::engine::sglang::{Checked, Indexed};
     use crate::planner::{PlanInput, Planner, RawInput};
 

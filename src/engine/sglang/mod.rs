@@ -12,9 +12,7 @@ pub mod texts;
 pub mod untranslated;
 
 #[cfg(test)]
-mod hazards;
-#[cfg(test)]
-pub(crate) mod laws;
+pub(crate) mod tests;
 
 pub use checked::Checked;
 pub use indexed::Indexed;

@@ -1,4 +1,5 @@
-//! The planner's rows of the catalogue of hazards: the smallest numbers of each, and what is right.
+//! The hazards of `sims/hazards` that a planner alone can show, by number: the smallest numbers of
+//! each, and what is right.
 
 use super::*;
 use crate::layout::Layout;
