@@ -2,8 +2,8 @@
 #![no_main]
 
 use kvseam::claims::scenarios;
-use kvseam::minimize::import::Target;
+use kvseam::minimize::import::FuzzTarget;
 use kvseam_fuzz as _;
 use libfuzzer_sys::fuzz_target;
 
-fuzz_target!(|bytes: &[u8]| scenarios::run(Target::HuntShortfall, bytes));
+fuzz_target!(|bytes: &[u8]| scenarios::run(FuzzTarget::HuntShortfall, bytes));

@@ -6,7 +6,7 @@ use std::sync::OnceLock;
 
 use super::{features, sizes};
 use crate::finding::{Code, Finding, Run};
-use crate::minimize::import::Target;
+use crate::minimize::import::FuzzTarget;
 use crate::scenario::Scenario;
 use crate::scenario::generate::{Aim, Endless, PlantedVariant, draw};
 use crate::world;
@@ -16,7 +16,7 @@ pub const PLANT_VARIABLE: &str = "KVSEAM_PLANT";
 
 /// Runs the scenario that `target` draws from `bytes`, and panics on what it hunts: the bytes are
 /// then the finding. A hunt whose sizes are asked for counts its findings and goes on.
-pub fn run(target: Target, bytes: &[u8]) {
+pub fn run(target: FuzzTarget, bytes: &[u8]) {
     static PLANTED: OnceLock<Option<PlantedVariant>> = OnceLock::new();
     let planted = *PLANTED.get_or_init(planted_by_environment);
     let scenario = target.scenario(bytes, planted);
@@ -33,7 +33,7 @@ pub fn run(target: Target, bytes: &[u8]) {
     }
 }
 
-fn tell_sizes(target: Target, bytes: &[u8], scenario: &Scenario, run: &Run, is_found: bool) {
+fn tell_sizes(target: FuzzTarget, bytes: &[u8], scenario: &Scenario, run: &Run, is_found: bool) {
     let drawn = draw(&mut Endless::new(bytes), target.known(), target.aim(), None);
     let mut names = features::features(&drawn, scenario, run);
     names.extend(is_found.then(|| "what is hunted".to_owned()));
@@ -51,7 +51,7 @@ fn planted_by_environment() -> Option<PlantedVariant> {
 /// counts only if the same scenario without that variant lacks its code: the variant is then the
 /// cause.
 pub fn hunted_finding(
-    target: Target,
+    target: FuzzTarget,
     planted: Option<PlantedVariant>,
     scenario: &Scenario,
 ) -> Option<Finding> {
@@ -63,7 +63,7 @@ fn ran(scenario: &Scenario) -> Run {
 }
 
 fn hunted_finding_of(
-    target: Target,
+    target: FuzzTarget,
     planted: Option<PlantedVariant>,
     scenario: &Scenario,
     run: &Run,

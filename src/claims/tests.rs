@@ -7,7 +7,7 @@ use super::sizes::Sizes;
 use super::*;
 use crate::engine::Profile;
 use crate::finding::{Mark, Named};
-use crate::minimize::import::Target;
+use crate::minimize::import::FuzzTarget;
 use crate::rng::Stream;
 use crate::scenario::generate::{Aim, Choices, HARMLESS, MOMENTS, draw, repair};
 use crate::scenario::validate::KnownPolicies;
@@ -56,7 +56,7 @@ fn sound_bytes_have_no_defect() {
     for seed in 0..200 {
         let mut stream = Stream::new(seed, "bytes");
         let bytes: Vec<u8> = (0..400).map(|_| stream.below(256) as u8).collect();
-        scenarios::run(Target::SoundScenarios, &bytes);
+        scenarios::run(FuzzTarget::SoundScenarios, &bytes);
     }
 }
 

@@ -8,7 +8,7 @@ use super::output::{beside, cannot_write, print, say};
 use super::{CliError, Exit, minimize};
 use crate::limits;
 use crate::minimize::MinimizeError;
-use crate::minimize::import::{Target, import};
+use crate::minimize::import::{FuzzTarget, import};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -23,7 +23,7 @@ Examples:
 pub(super) struct ImportArgs {
     /// The fuzz target that crashed.
     #[arg(value_parser = target)]
-    target: Target,
+    target: FuzzTarget,
     /// The file with the bytes that it crashed on.
     artifact: PathBuf,
     /// Where the scenario file goes.
@@ -34,9 +34,9 @@ pub(super) struct ImportArgs {
     runs: u64,
 }
 
-fn target(name: &str) -> Result<Target, String> {
-    Target::parse(name).ok_or_else(|| {
-        let known: Vec<&str> = Target::ALL.iter().map(|target| target.name()).collect();
+fn target(name: &str) -> Result<FuzzTarget, String> {
+    FuzzTarget::parse(name).ok_or_else(|| {
+        let known: Vec<&str> = FuzzTarget::ALL.iter().map(|target| target.name()).collect();
         format!("must be one of {}", known.join(", "))
     })
 }

@@ -17,7 +17,7 @@ use crate::world::{self, Registry};
 
 /// A fuzz target that runs scenarios and crashes on findings of its codes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Target {
+pub enum FuzzTarget {
     /// What the lint calls sound has no defect.
     SoundScenarios,
     /// Destination pages that do not suffice, or more than needed.
@@ -30,51 +30,51 @@ pub enum Target {
     HuntLifetime,
 }
 
-impl Target {
+impl FuzzTarget {
     /// Every target.
-    pub const ALL: &'static [Target] = &[
-        Target::SoundScenarios,
-        Target::HuntShortfall,
-        Target::HuntMisalignment,
-        Target::HuntPlacement,
-        Target::HuntLifetime,
+    pub const ALL: &'static [FuzzTarget] = &[
+        FuzzTarget::SoundScenarios,
+        FuzzTarget::HuntShortfall,
+        FuzzTarget::HuntMisalignment,
+        FuzzTarget::HuntPlacement,
+        FuzzTarget::HuntLifetime,
     ];
 
     /// Its name, which is that of its file in `fuzz/fuzz_targets`.
     pub fn name(self) -> &'static str {
         match self {
-            Target::SoundScenarios => "sound_scenarios",
-            Target::HuntShortfall => "hunt_shortfall",
-            Target::HuntMisalignment => "hunt_misalignment",
-            Target::HuntPlacement => "hunt_placement",
-            Target::HuntLifetime => "hunt_lifetime",
+            FuzzTarget::SoundScenarios => "sound_scenarios",
+            FuzzTarget::HuntShortfall => "hunt_shortfall",
+            FuzzTarget::HuntMisalignment => "hunt_misalignment",
+            FuzzTarget::HuntPlacement => "hunt_placement",
+            FuzzTarget::HuntLifetime => "hunt_lifetime",
         }
     }
 
     /// The target of this name.
-    pub fn parse(name: &str) -> Option<Target> {
-        Target::ALL.iter().copied().find(|target| target.name() == name)
+    pub fn parse(name: &str) -> Option<FuzzTarget> {
+        FuzzTarget::ALL.iter().copied().find(|target| target.name() == name)
     }
 
     /// Whether a finding of this code is what the target looks for.
     pub fn hunts(self, code: Code) -> bool {
         match self {
-            Target::SoundScenarios => code.severity() == Severity::Defect,
-            Target::HuntShortfall
-            | Target::HuntMisalignment
-            | Target::HuntPlacement
-            | Target::HuntLifetime => hunter(code) == Some(self),
+            FuzzTarget::SoundScenarios => code.severity() == Severity::Defect,
+            FuzzTarget::HuntShortfall
+            | FuzzTarget::HuntMisalignment
+            | FuzzTarget::HuntPlacement
+            | FuzzTarget::HuntLifetime => hunter(code) == Some(self),
         }
     }
 
     /// What the target's scenarios are drawn for.
     pub fn aim(self) -> Aim {
         match self {
-            Target::SoundScenarios => Aim::Sound,
-            Target::HuntShortfall
-            | Target::HuntMisalignment
-            | Target::HuntPlacement
-            | Target::HuntLifetime => Aim::Any,
+            FuzzTarget::SoundScenarios => Aim::Sound,
+            FuzzTarget::HuntShortfall
+            | FuzzTarget::HuntMisalignment
+            | FuzzTarget::HuntPlacement
+            | FuzzTarget::HuntLifetime => Aim::Any,
         }
     }
 
@@ -101,15 +101,15 @@ impl Target {
 }
 
 /// The hunt that a code belongs to; a refusal that a sound system gives belongs to none.
-pub fn hunter(code: Code) -> Option<Target> {
+pub fn hunter(code: Code) -> Option<FuzzTarget> {
     match code {
         Code::RefusedShortfall
         | Code::RefusedIndex
         | Code::CapacityWrong
         | Code::ReserveExcess
-        | Code::ReserveShort => Some(Target::HuntShortfall),
+        | Code::ReserveShort => Some(FuzzTarget::HuntShortfall),
         Code::RefusedMisaligned | Code::RefusedSource | Code::RefusedInput => {
-            Some(Target::HuntMisalignment)
+            Some(FuzzTarget::HuntMisalignment)
         }
         Code::PlacedMissing
         | Code::PlacedShifted
@@ -118,7 +118,7 @@ pub fn hunter(code: Code) -> Option<Target> {
         | Code::PlacedOutside
         | Code::ReadUnwritten
         | Code::CacheWrongHit
-        | Code::ActivateEarly => Some(Target::HuntPlacement),
+        | Code::ActivateEarly => Some(FuzzTarget::HuntPlacement),
         Code::ReadFreed
         | Code::PageTwoOwners
         | Code::PageFreedTwice
@@ -126,7 +126,7 @@ pub fn hunter(code: Code) -> Option<Target> {
         | Code::PageFreedInFlight
         | Code::PageLeaked
         | Code::CountDrift
-        | Code::StallNoProgress => Some(Target::HuntLifetime),
+        | Code::StallNoProgress => Some(FuzzTarget::HuntLifetime),
         Code::RefusedTopology
         | Code::RefusedRank
         | Code::RefusedGeometry
@@ -151,7 +151,7 @@ pub struct Imported {
 /// The file for the crash of `target` that `artifact` holds the bytes of. Of the codes that the
 /// target looks for, the one found first must stay. The file is to lie in `folder`.
 pub fn import(
-    target: Target,
+    target: FuzzTarget,
     artifact: &[u8],
     runs_max: u64,
     folder: &Path,
@@ -185,7 +185,7 @@ mod tests {
     use crate::scenario::file;
 
     /// Bytes as a fuzzer makes them, from which `target` draws a crash.
-    fn crashes(target: Target) -> impl Iterator<Item = Vec<u8>> {
+    fn crashes(target: FuzzTarget) -> impl Iterator<Item = Vec<u8>> {
         (0..2_000).map(move |seed| {
             let mut stream = Stream::new(seed, target.name());
             (0..600).map(|_| u8::try_from(stream.below(256)).unwrap()).collect()
@@ -195,7 +195,7 @@ mod tests {
     #[test]
     fn every_defect_is_hunted_by_one_hunt_and_forbidden_in_sound_scenarios() {
         for &code in Code::ALL {
-            let hunts = Target::ALL.iter().filter(|target| target.hunts(code)).count();
+            let hunts = FuzzTarget::ALL.iter().filter(|target| target.hunts(code)).count();
             let expected = match code.severity() {
                 Severity::Defect => 2,
                 Severity::Expected => 0,
@@ -206,7 +206,7 @@ mod tests {
 
     #[test]
     fn imports_of_one_mistake_give_one_small_file_that_shows_it() {
-        let target = Target::HuntShortfall;
+        let target = FuzzTarget::HuntShortfall;
         let mut names = std::collections::BTreeMap::new();
         let mut count = 0;
         for bytes in crashes(target).take(400) {
@@ -227,7 +227,7 @@ mod tests {
 
     #[test]
     fn an_artifact_without_a_finding_is_refused() {
-        let error = import(Target::HuntPlacement, &[], 10, Path::new("")).unwrap_err();
+        let error = import(FuzzTarget::HuntPlacement, &[], 10, Path::new("")).unwrap_err();
         assert!(matches!(error, MinimizeError::NoDefect), "{error}");
     }
 }

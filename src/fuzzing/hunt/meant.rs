@@ -7,13 +7,13 @@ use std::path::Path;
 use super::Row;
 use crate::claims::scenarios::caused;
 use crate::fuzzing::{CampaignError, files};
-use crate::minimize::import::{Target, hunter};
+use crate::minimize::import::{FuzzTarget, hunter};
 use crate::scenario::file;
 use crate::scenario::generate::PlantedVariant;
 use crate::world::{self, Registry};
 
 /// For each variant, how many hazard files show it to each hunt.
-type Votes = BTreeMap<PlantedVariant, BTreeMap<Target, u64>>;
+type Votes = BTreeMap<PlantedVariant, BTreeMap<FuzzTarget, u64>>;
 
 /// Every variant that the lint can object to, with the hunt that most of its hazard files in
 /// `folder` are first seen by; and the variants that it never objects to.
@@ -25,7 +25,7 @@ pub fn rows(folder: &Path) -> Result<(Vec<Row>, Vec<PlantedVariant>), CampaignEr
     let row = |planted| {
         let hunts = votes.get(&planted);
         // Among hunts with equally many votes, the first.
-        let most = |hunts: &BTreeMap<Target, u64>| {
+        let most = |hunts: &BTreeMap<FuzzTarget, u64>| {
             hunts.iter().rev().max_by_key(|&(_, votes)| votes).map(|(&target, _)| target)
         };
         Row { planted, meant: hunts.and_then(most) }
@@ -77,11 +77,11 @@ mod tests {
             let row = rows.iter().find(|row| row.planted.to_string() == text);
             row.unwrap_or_else(|| panic!("{text} can be objected to")).meant
         };
-        assert_eq!(meant("decode_prefix_cut=padded_up"), Some(Target::HuntPlacement));
-        assert_eq!(meant("decode_prefix_cut=physical_page"), Some(Target::HuntMisalignment));
-        assert_eq!(meant("decode_reservation=floor"), Some(Target::HuntShortfall));
-        assert_eq!(meant("free_check=none"), Some(Target::HuntLifetime));
-        assert_eq!(meant("release_on_abort=at_once"), Some(Target::HuntLifetime));
+        assert_eq!(meant("decode_prefix_cut=padded_up"), Some(FuzzTarget::HuntPlacement));
+        assert_eq!(meant("decode_prefix_cut=physical_page"), Some(FuzzTarget::HuntMisalignment));
+        assert_eq!(meant("decode_reservation=floor"), Some(FuzzTarget::HuntShortfall));
+        assert_eq!(meant("free_check=none"), Some(FuzzTarget::HuntLifetime));
+        assert_eq!(meant("release_on_abort=at_once"), Some(FuzzTarget::HuntLifetime));
         assert!(sound.contains(&PlantedVariant { switch: "planner", variant: "indexed" }));
         let without: Vec<_> = rows.iter().filter(|row| row.meant.is_none()).collect();
         assert!(without.is_empty(), "no hazard file shows {without:?}");

@@ -21,7 +21,7 @@ use super::build::Watch;
 use super::libfuzzer::{End, Ended, Job, Limit, artifact_prefix};
 use crate::claims::scenarios::hunted_finding;
 use crate::finding::Named;
-use crate::minimize::import::Target;
+use crate::minimize::import::FuzzTarget;
 use crate::scenario::generate::PlantedVariant;
 
 pub mod meant;
@@ -54,14 +54,14 @@ pub struct Row {
     /// What is planted.
     pub planted: PlantedVariant,
     /// The target that is meant to find it, if a hazard shows it.
-    pub meant: Option<Target>,
+    pub meant: Option<FuzzTarget>,
 }
 
 /// One measurement to be made.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Task {
     planted: PlantedVariant,
-    target: Target,
+    target: FuzzTarget,
     seed: u64,
     limit: Limit,
 }
@@ -78,7 +78,7 @@ pub struct Hunt<'a> {
 
 impl Settings {
     /// The limit of `target` in this row.
-    pub fn limit(&self, row: &Row, target: Target) -> Limit {
+    pub fn limit(&self, row: &Row, target: FuzzTarget) -> Limit {
         if row.meant == Some(target) { self.meant } else { self.others }
     }
 }
@@ -130,7 +130,7 @@ impl Hunt<'_> {
         let mut tasks = Vec::new();
         for seed in 1..=self.settings.seeds {
             for row in self.rows {
-                for &target in Target::ALL {
+                for &target in FuzzTarget::ALL {
                     let limit = self.settings.limit(row, target);
                     tasks.push(Task { planted: row.planted, target, seed, limit });
                 }
@@ -140,22 +140,22 @@ impl Hunt<'_> {
     }
 
     /// A digest of each target's program, since measurements of one build do not count for another.
-    pub fn builds(&self) -> Result<BTreeMap<Target, String>, CampaignError> {
-        let digest = |&target: &Target| {
+    pub fn builds(&self) -> Result<BTreeMap<FuzzTarget, String>, CampaignError> {
+        let digest = |&target: &FuzzTarget| {
             let path = self.program(target);
             let bytes = std::fs::read(&path).map_err(CampaignError::at(&path))?;
             let mut hasher = SipHasher13::new();
             hasher.write(&bytes);
             Ok((target, format!("{:016x}", hasher.finish())))
         };
-        Target::ALL.iter().map(digest).collect()
+        FuzzTarget::ALL.iter().map(digest).collect()
     }
 
-    fn program(&self, target: Target) -> PathBuf {
+    fn program(&self, target: FuzzTarget) -> PathBuf {
         self.programs.join(target.name())
     }
 
-    fn measurement_key(&self, task: &Task, builds: &BTreeMap<Target, String>) -> state::Key {
+    fn measurement_key(&self, task: &Task, builds: &BTreeMap<FuzzTarget, String>) -> state::Key {
         state::Key {
             planted: task.planted.to_string(),
             target: task.target.name().to_owned(),
@@ -169,7 +169,7 @@ impl Hunt<'_> {
     fn measure(
         &self,
         task: &Task,
-        builds: &BTreeMap<Target, String>,
+        builds: &BTreeMap<FuzzTarget, String>,
         folder: &Path,
         stop: &AtomicBool,
     ) -> Result<Option<Measurement>, CampaignError> {
@@ -211,7 +211,7 @@ impl Hunt<'_> {
 
 /// What a crash shows: a finding, if running its scenario again gives one, or else a panic of the
 /// simulation itself.
-fn judge(target: Target, planted: PlantedVariant, bytes: &[u8], ended: &Ended) -> SearchResult {
+fn judge(target: FuzzTarget, planted: PlantedVariant, bytes: &[u8], ended: &Ended) -> SearchResult {
     let again = || {
         let scenario = target.scenario(bytes, Some(planted));
         let finding = hunted_finding(target, Some(planted), &scenario)?;

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use super::state::{Key, Measurement, SearchResult, State};
 use super::{CampaignError, Hunt, Row};
 use crate::fuzzing::libfuzzer::Limit;
-use crate::minimize::import::Target;
+use crate::minimize::import::FuzzTarget;
 use crate::report::number::count;
 use crate::scenario::generate::PlantedVariant;
 use crate::stats::quantile;
@@ -38,15 +38,15 @@ pub fn page(
     machine: &str,
 ) -> Result<Page, CampaignError> {
     let builds = hunt.builds()?;
-    let cells = |row: &Row| -> BTreeMap<Target, Measured> {
-        let cell = |&target: &Target| (target, hunt.cell(state, &builds, row, target));
-        Target::ALL.iter().map(cell).collect()
+    let cells = |row: &Row| -> BTreeMap<FuzzTarget, Measured> {
+        let cell = |&target: &FuzzTarget| (target, hunt.cell(state, &builds, row, target));
+        FuzzTarget::ALL.iter().map(cell).collect()
     };
-    let rows: Vec<(&Row, BTreeMap<Target, Measured>)> =
+    let rows: Vec<(&Row, BTreeMap<FuzzTarget, Measured>)> =
         hunt.rows.iter().map(|row| (row, cells(row))).collect();
     let all = || rows.iter().flat_map(|(_, cells)| cells.values());
     let is_complete = all().all(Measured::is_complete);
-    let is_hole = |(row, cells): &&(&Row, BTreeMap<Target, Measured>)| match row.meant {
+    let is_hole = |(row, cells): &&(&Row, BTreeMap<FuzzTarget, Measured>)| match row.meant {
         Some(meant) => cells[&meant].is_complete() && cells[&meant].median().is_none(),
         None => cells.values().all(|cell| cell.is_complete() && cell.median().is_none()),
     };
@@ -59,11 +59,11 @@ pub fn page(
         text += &format!("\n**Not complete**: {} measurements are missing.\n", count(left));
     }
     text += "\n| behaviour |";
-    for target in Target::ALL {
+    for target in FuzzTarget::ALL {
         text += &format!(" `{}` |", target.name());
     }
     text += " found as |\n|---|";
-    text += &"---:|".repeat(Target::ALL.len());
+    text += &"---:|".repeat(FuzzTarget::ALL.len());
     text += "---|\n";
     for (row, cells) in &rows {
         text += &format!("| `{}` |", row.planted);
@@ -121,9 +121,9 @@ impl Hunt<'_> {
     fn cell<'a>(
         &self,
         state: &'a State,
-        builds: &BTreeMap<Target, String>,
+        builds: &BTreeMap<FuzzTarget, String>,
         row: &Row,
-        target: Target,
+        target: FuzzTarget,
     ) -> Measured<'a> {
         let limit = self.settings.limit(row, target);
         let made = (1..=self.settings.seeds).filter_map(|seed| {
@@ -191,7 +191,7 @@ fn seconds(millis: u64) -> String {
 }
 
 /// The codes by which the meant target, or any where none is, has found it; the commonest first.
-fn found_as(row: &Row, cells: &BTreeMap<Target, Measured>) -> String {
+fn found_as(row: &Row, cells: &BTreeMap<FuzzTarget, Measured>) -> String {
     let asked = cells.iter().filter(|(target, _)| row.meant.is_none_or(|meant| meant == **target));
     let mut codes: BTreeMap<&str, u64> = BTreeMap::new();
     for made in asked.flat_map(|(_, cell)| &cell.made) {

@@ -13,9 +13,9 @@ struct Fakes(tempfile::TempDir);
 
 impl Fakes {
     /// Each target runs `body`, with the folder for artifacts in `$artifacts`.
-    fn new(body: impl Fn(Target) -> String) -> Fakes {
+    fn new(body: impl Fn(FuzzTarget) -> String) -> Fakes {
         let fakes = Fakes(tempfile::tempdir().unwrap());
-        for &target in Target::ALL {
+        for &target in FuzzTarget::ALL {
             let prefix = "for word in \"$@\"; do case $word in -artifact_prefix=*) \
                           artifacts=${word#*=};; esac; done";
             let script = format!("#!/bin/sh\n{prefix}\n{}\n", body(target));
@@ -50,11 +50,11 @@ impl Fakes {
 
 fn row() -> Row {
     let planted = PlantedVariant::parse("decode_prefix_cut=padded_up").unwrap();
-    Row { planted, meant: Some(Target::HuntPlacement) }
+    Row { planted, meant: Some(FuzzTarget::HuntPlacement) }
 }
 
 /// Bytes from which the target draws a finding of the row's variant.
-fn find(target: Target) -> Vec<u8> {
+fn find(target: FuzzTarget) -> Vec<u8> {
     let draw = |seed| {
         let mut stream = Stream::new(seed, "find");
         (0..600).map(|_| stream.below(256) as u8).collect::<Vec<u8>>()
@@ -71,9 +71,9 @@ const ENDS: &str = "echo 'stat::number_of_executed_units: 10' >&2";
 #[test]
 fn finds_are_judged_and_a_second_run_has_nothing_left_to_do() {
     let bytes = tempfile::NamedTempFile::new().unwrap();
-    fs::write(bytes.path(), find(Target::HuntPlacement)).unwrap();
+    fs::write(bytes.path(), find(FuzzTarget::HuntPlacement)).unwrap();
     let fakes = Fakes::new(|target| match target {
-        Target::HuntPlacement => format!(
+        FuzzTarget::HuntPlacement => format!(
             "[ $KVSEAM_PLANT = decode_prefix_cut=padded_up ] || exit 1\ncp {} ${{artifacts}}crash-1\n\
              echo \"artifact_prefix='x'; Test unit written to ${{artifacts}}crash-1\" >&2\n\
              echo 'stat::number_of_executed_units: 321' >&2\nexit 77",
@@ -83,7 +83,7 @@ fn finds_are_judged_and_a_second_run_has_nothing_left_to_do() {
     });
     let (rows, stop) = ([row()], AtomicBool::new(false));
     let (page, made) = fakes.run(&rows, &stop);
-    assert_eq!(made, 2 * Target::ALL.len());
+    assert_eq!(made, 2 * FuzzTarget::ALL.len());
     assert!(page.is_complete && page.holes.is_empty(), "{}", page.text);
     assert!(page.text.contains("| **321 · 0."), "{}", page.text);
     assert!(!page.has_bugs, "{}", page.text);
@@ -104,7 +104,7 @@ fn finds_are_judged_and_a_second_run_has_nothing_left_to_do() {
 fn a_behaviour_that_its_target_misses_is_a_hole_and_a_panic_a_bug() {
     let fakes = Fakes::new(|target| match target {
         // No scenario of these bytes has a finding, so that it must have been something else.
-        Target::HuntLifetime => "echo x > ${artifacts}crash-1\n\
+        FuzzTarget::HuntLifetime => "echo x > ${artifacts}crash-1\n\
             echo \"thread '<unnamed>' (1) panicked at src/world/mod.rs:7:9:\" >&2\n\
             echo \"artifact_prefix='x'; Test unit written to ${artifacts}crash-1\" >&2\nexit 77"
             .to_owned(),

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use crate::fuzzing::libfuzzer::Said;
 use crate::fuzzing::{CampaignError, files};
 use crate::limits::MINIMIZE_RUNS;
-use crate::minimize::import::{Imported, Target, digest, import};
+use crate::minimize::import::{FuzzTarget, Imported, digest, import};
 use crate::scenario::file;
 use crate::scenario::lint::lint;
 
@@ -72,9 +72,9 @@ impl Judge {
     pub fn judge(&self, target: &str, artifact: &Path, said: &Said) -> Result<Find, CampaignError> {
         let bytes = std::fs::read(artifact).map_err(CampaignError::at(artifact))?;
         // A panic of the simulation has printed its message, and shows up as one of the target's.
-        let imported = Target::parse(target).and_then(|target| {
+        let imported = FuzzTarget::parse(target).and_then(|target| {
             let folder =
-                if target == Target::SoundScenarios { &self.defects } else { &self.explained };
+                if target == FuzzTarget::SoundScenarios { &self.defects } else { &self.explained };
             let found = || import(target, &bytes, MINIMIZE_RUNS, folder).ok();
             Some((target, panic::catch_unwind(AssertUnwindSafe(found)).unwrap_or(None)?))
         });
@@ -90,12 +90,12 @@ impl Judge {
         }
     }
 
-    fn scenario(&self, target: Target, imported: Imported) -> Result<Find, CampaignError> {
+    fn scenario(&self, target: FuzzTarget, imported: Imported) -> Result<Find, CampaignError> {
         let Imported { name, text, minimized } = imported;
         let title = minimized.scenario.title.clone();
         let kept = self.kept.get(&digest(&minimized.scenario)).cloned();
         let is_unforeseen = lint(&minimized.scenario).is_empty();
-        if target != Target::SoundScenarios && !is_unforeseen {
+        if target != FuzzTarget::SoundScenarios && !is_unforeseen {
             keep(&self.explained, &name, text.as_bytes())?;
             return Ok(Find::Explained(name, Explained { title, kept }));
         }
@@ -142,7 +142,7 @@ mod tests {
     use crate::rng::Stream;
 
     /// Bytes on which the hunt crashes, and what they are imported as.
-    fn crash(target: Target) -> (Vec<u8>, Imported) {
+    fn crash(target: FuzzTarget) -> (Vec<u8>, Imported) {
         let draw = |seed| {
             let mut stream = Stream::new(seed, target.name());
             (0..600).map(|_| stream.below(256) as u8).collect::<Vec<u8>>()
@@ -159,7 +159,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let (regressions, artifact) = (folder.path().join("kept"), folder.path().join("crash-1"));
         std::fs::create_dir(&regressions).unwrap();
-        let (bytes, imported) = crash(Target::HuntShortfall);
+        let (bytes, imported) = crash(FuzzTarget::HuntShortfall);
         let judged = || {
             std::fs::write(&artifact, &bytes).unwrap();
             let judge = Judge::new(&regressions, folder.path()).unwrap();
