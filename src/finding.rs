@@ -262,7 +262,7 @@ named! {
         PrefillBusyTicks = "prefill_busy_ticks": "ticks that prefill servers spent in steps",
         DecodeSteps = "decode_steps": "decode steps",
         WaitTicks = "wait_ticks": "ticks from arrival to the first prefill step, summed",
-        Events = "events": "events of the simulation",
+        Events = "events": "timers of the simulation that went off",
     }
 }
 

@@ -42,16 +42,17 @@ pub const TOKEN_BYTES: RangeInclusive<u64> = 1..=2_811_000;
 pub const FAULTS_MAX: usize = 100_000;
 /// Number of a message of one request, from 0: one for each piece and rank of each transfer.
 pub const MESSAGE: RangeInclusive<u32> = 0..=1_000_000;
-/// Events that any run may use.
-pub const EVENTS_FLOOR: u64 = 100_000;
-/// Events of one run for every request, and again for every output token, and for every piece of
-/// its prompt (a page, or a smaller chunk) on every rank. The largest need seen on real traces is
-/// 65 a request; retractions repeat a request's copies and steps, so the bounds are generous.
-pub const EVENTS_PER_REQUEST: u64 = 1_000;
-/// See [`EVENTS_PER_REQUEST`].
-pub const EVENTS_PER_OUTPUT_TOKEN: u64 = 16;
-/// See [`EVENTS_PER_REQUEST`].
-pub const EVENTS_PER_PROMPT_PIECE: u64 = 16;
+/// Timers that may go off in any run.
+pub const TIMERS_FLOOR: u64 = 100_000;
+/// Timers that may go off in one run for every request, and again for every output token, and for
+/// every piece of its prompt (a page, or a smaller chunk) on every rank. The largest need seen on
+/// real traces is 65 a request; retractions repeat a request's copies and steps, so the bounds are
+/// generous.
+pub const TIMERS_PER_REQUEST: u64 = 1_000;
+/// See [`TIMERS_PER_REQUEST`].
+pub const TIMERS_PER_OUTPUT_TOKEN: u64 = 16;
+/// See [`TIMERS_PER_REQUEST`].
+pub const TIMERS_PER_PROMPT_PIECE: u64 = 16;
 /// Samples of free pages in one run, at equal parts of its arrivals. Each looks at every page of
 /// every pool once, so that all of them cost less than it does to make the pools.
 pub const FREE_RUN_SAMPLES: u64 = 4;

@@ -173,33 +173,7 @@ impl Link {
     pub(super) fn take_delayed(&mut self, served: u64) -> Copy {
         self.delayed.remove(&served).expect("a delayed copy lands once")
     }
-}
 
-/// The rows of the pack buffer that a part is gathered into, if it is.
-fn pack(rank: Rank, rows: u64, cx: &mut Context<'_>) -> Option<Range<u64>> {
-    let regions = cx.setup.regions();
-    let fits = match cx.setup.switches.packing {
-        Packing::RegionChecked => regions.fits_region(rows),
-        Packing::BufferChecked => regions.fits_buffer(rank, rows),
-        Packing::None => return None,
-    };
-    if rows == 0 {
-        return None;
-    }
-    let start = u64::from(rank.0) * regions.region_rows();
-    cx.log.mark(if fits { Mark::PartPacked } else { Mark::PartUnpacked });
-    cx.log.count(Metric::CopiesPacked, u64::from(fits));
-    fits.then_some(start..start + rows)
-}
-
-fn count_descriptors(count: DescriptorCount, is_packed: bool, cx: &mut Context<'_>) {
-    let DescriptorCount { unpacked, packed } = count;
-    cx.log.count(Metric::DescriptorsPacked, packed);
-    cx.log.count(Metric::DescriptorsUnpacked, unpacked);
-    cx.log.count(Metric::Descriptors, if is_packed { packed } else { unpacked });
-}
-
-impl Link {
     /// Reads the sources of one copy: the one being served, or a rank's first one if it is packed.
     fn gather(&mut self, index: usize, memory: &Memory, layout: Layout) {
         let (page, copy) = (layout.page(), &mut self.queue[index]);
@@ -238,6 +212,30 @@ impl Link {
             copy.writes = Some(held);
         }
     }
+}
+
+/// The rows of the pack buffer that a part is gathered into, if it is.
+fn pack(rank: Rank, rows: u64, cx: &mut Context<'_>) -> Option<Range<u64>> {
+    let regions = cx.setup.regions();
+    let fits = match cx.setup.switches.packing {
+        Packing::RegionChecked => regions.fits_region(rows),
+        Packing::BufferChecked => regions.fits_buffer(rank, rows),
+        Packing::None => return None,
+    };
+    if rows == 0 {
+        return None;
+    }
+    let start = u64::from(rank.0) * regions.region_rows();
+    cx.log.mark(if fits { Mark::PartPacked } else { Mark::PartUnpacked });
+    cx.log.count(Metric::CopiesPacked, u64::from(fits));
+    fits.then_some(start..start + rows)
+}
+
+fn count_descriptors(count: DescriptorCount, is_packed: bool, cx: &mut Context<'_>) {
+    let DescriptorCount { unpacked, packed } = count;
+    cx.log.count(Metric::DescriptorsPacked, packed);
+    cx.log.count(Metric::DescriptorsUnpacked, unpacked);
+    cx.log.count(Metric::Descriptors, if is_packed { packed } else { unpacked });
 }
 
 #[cfg(test)]

@@ -47,7 +47,7 @@ use log::Log;
 use prefill::Prefill;
 use queue::{Queue, Timer};
 use request::Requests;
-use setup::{Setup, draft_rows, events_max};
+use setup::{Setup, draft_rows, timers_max};
 use store::Store;
 use transfer::Transfers;
 
@@ -60,10 +60,10 @@ struct World<'a> {
     /// By prefill server, then decode server.
     links: Vec<Link>,
     transfers: Transfers,
-    /// How many timers have gone off.
-    events: u64,
+    /// How many timers have gone off; the metric `events`.
+    timers: u64,
     /// How many may go off before the run is cut short.
-    events_max: u64,
+    timers_max: u64,
     /// Whether a bound ended the run, rather than the lack of timers.
     cut_short: bool,
 }
@@ -104,8 +104,8 @@ impl<'a> World<'a> {
             prefills: prefills.map(|server| builder.prefill(scenario, server)).collect(),
             decodes: decodes.map(|server| builder.decode(scenario, server)).collect(),
             transfers: Transfers::default(),
-            events: 0,
-            events_max: events_max(scenario, requests, layout),
+            timers: 0,
+            timers_max: timers_max(scenario, requests, layout),
             cut_short: false,
             context: Context {
                 setup,
@@ -143,7 +143,7 @@ impl<'a> World<'a> {
 
     /// Lets the next timer go off. False if there is none, or no more may go off.
     fn step(&mut self) -> bool {
-        if self.events == self.events_max {
+        if self.timers == self.timers_max {
             self.cut_short = true;
             return false;
         }
@@ -152,7 +152,7 @@ impl<'a> World<'a> {
             self.cut_short = true;
             return false;
         }
-        self.events += 1;
+        self.timers += 1;
         self.context.log.now = tick;
         self.dispatch(timer);
         while let Some(server) = self.context.awake.pop() {
@@ -179,7 +179,7 @@ impl<'a> World<'a> {
     }
 
     fn close_run(mut self) -> Run {
-        self.context.log.count(Metric::Events, self.events);
+        self.context.log.count(Metric::Events, self.timers);
         let stores = self.prefills.iter().map(|prefill| &prefill.store);
         let stores = stores.chain(self.decodes.iter().map(|decode| &decode.store));
         let left: Vec<_> = stores.map(Store::remains).collect();

@@ -68,15 +68,15 @@ pub(super) fn draft_rows(scenario: &Scenario, switches: Behaviours, layout: Layo
     scenario.decode.draft.then_some(rows)
 }
 
-/// Timers that a run of `requests` may use.
-pub(super) fn events_max(scenario: &Scenario, requests: &[Request], layout: Layout) -> u64 {
+/// How many timers may go off in a run of `requests`.
+pub(super) fn timers_max(scenario: &Scenario, requests: &[Request], layout: Layout) -> u64 {
     // Exact budgets can be smaller than a page.
     let piece = layout.page().get().min(scenario.prefill.chunk_tokens);
     let of_request = |request: &Request| {
         let pieces = u64::from(request.prompt_len().0.div_ceil(piece));
-        limits::EVENTS_PER_REQUEST
-            + limits::EVENTS_PER_OUTPUT_TOKEN * u64::from(request.output.0)
-            + limits::EVENTS_PER_PROMPT_PIECE * pieces * u64::from(layout.ranks())
+        limits::TIMERS_PER_REQUEST
+            + limits::TIMERS_PER_OUTPUT_TOKEN * u64::from(request.output.0)
+            + limits::TIMERS_PER_PROMPT_PIECE * pieces * u64::from(layout.ranks())
     };
-    limits::EVENTS_FLOOR + requests.iter().map(of_request).sum::<u64>()
+    limits::TIMERS_FLOOR + requests.iter().map(of_request).sum::<u64>()
 }
