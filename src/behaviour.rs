@@ -1,9 +1,13 @@
 //! The switches: what an engine does at each place where engines differ or have been reported
 //! wrong.
 //!
-//! One enum each; its first variant is the default and sound on its own. Each switch
-//! decides one thing. A profile is the set of variants that one release of an engine
-//! has; a scenario names a profile and overrides single switches through [`Overrides`].
+//! One enum each; its first variant is the default and sound on its own. Each switch decides one
+//! thing. A profile is the set of variants that one release of an engine has; a scenario names a
+//! profile and overrides single switches through [`Overrides`].
+//!
+//! A number in a variant's text is that of an issue or pull request of the public repository
+//! `sgl-project/sglang`, `sgl-project/mini-sglang`, `vllm-project/vllm`, `LMCache/LMCache` or
+//! `inference-sim/inference-sim`. A variant without one has no report of its own.
 
 use serde::{Deserialize, Serialize};
 
@@ -243,8 +247,9 @@ switches! {
         /// It is served again without a prefix.
         ServedAgain = "served_again",
     }
-    /// When an aborted request's destination pages are given back.
-    release_on_abort: ReleaseOnAbort, acts when "an abort finds a copy in flight" {
+    /// When the destination pages of a transfer are given back that was aborted, refused, or failed
+    /// because a message was lost.
+    release_on_abort: ReleaseOnAbort, acts when "a transfer ends before its copies have landed" {
         /// When no copy into them is in flight.
         Drained = "drained",
         /// At once (sglang issues 24527, 27372).
@@ -302,7 +307,8 @@ switches! {
     duplicate_insert: DuplicateInsert, acts when "two requests compute the same pages" {
         /// The request's table is pointed at the tree's pages, its own are freed once.
         Remap = "remap",
-        /// Its own pages are freed, but its table goes on pointing at them (mini engine issue 142).
+        /// Its own pages are freed, but its table goes on pointing at them (mini-sglang pull
+        /// request 142).
         FreeWithoutRemap = "free_without_remap",
         /// The table is pointed at the tree's pages first, and what is freed is read from the
         /// table: the tree's pages go back, its own are lost (sglang issues 27789, 35270).
@@ -403,7 +409,6 @@ switches! {
         /// Only the alignment check; the rest shows as bare index errors.
         Indexed = "indexed",
     }
-    // Units, lists and side pools.
     /// What a prefix cache's keys tell apart beside the tokens.
     cache_key: CacheKey, acts when "requests of several namespaces share tokens" {
         /// The namespace: requests of different adapters or salts share nothing.
@@ -455,7 +460,8 @@ switches! {
         VirtualPages = "virtual_pages",
         /// In rows of one rank (sglang issue 33448).
         RankRows = "rank_rows",
-        /// In rows of all ranks, those behind the last whole page included (another engine).
+        /// In rows of all ranks, those behind the last whole page included (seen in an
+        /// engine other than sglang; its report has no number here).
         NotCutToPages = "not_cut_to_pages",
     }
     /// In which segments of its page table a request gives its decode pages back.

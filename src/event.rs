@@ -32,7 +32,7 @@ impl fmt::Display for Server {
 pub enum Outcome {
     /// With all its output.
     Finished,
-    /// By a refusal.
+    /// By a refusal, or because a message was lost and the sender missed it.
     Failed,
     /// By its client.
     Aborted,

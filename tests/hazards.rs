@@ -1,4 +1,4 @@
-//! The catalogue of hazards as files: every row is there, with a sound twin that gets as far, and
+//! The hazards of `sims/hazards`: every number has a file, with a sound twin that gets as far, and
 //! every unsound variant is the cause of what a file shows.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -10,7 +10,7 @@ use kvseam::scenario::generate::PlantedVariant;
 use kvseam::scenario::{Expect, Scenario, file};
 use kvseam::world::{Registry, run};
 
-/// Rows that no variant makes go wrong: only what is right is shown.
+/// Numbers that no variant makes go wrong: only what is right is shown.
 const ONLY_SOUND: [&str; 2] = ["h15", "h49"];
 
 /// All files by name; a twin's is its hazard's with "-sound" behind it.
@@ -26,21 +26,21 @@ fn hazards() -> BTreeMap<String, (Scenario, Expect)> {
     paths.map(load).collect()
 }
 
-fn row(name: &str) -> &str {
+fn number(name: &str) -> &str {
     name.split('-').next().unwrap()
 }
 
 #[test]
-fn every_row_of_the_catalogue_has_a_file_and_every_file_a_twin() {
+fn every_number_has_a_file_and_every_file_a_twin() {
     let all = hazards();
-    let rows: BTreeSet<&str> = all.keys().map(|name| row(name)).collect();
-    let catalogue: Vec<String> = (1..=22).chain(30..=53).map(|row| format!("h{row:02}")).collect();
-    assert_eq!(rows, catalogue.iter().map(String::as_str).collect());
+    let found: BTreeSet<&str> = all.keys().map(|name| number(name)).collect();
+    let numbers: Vec<String> = (1..=22).chain(30..=53).map(|at| format!("h{at:02}")).collect();
+    assert_eq!(found, numbers.iter().map(String::as_str).collect());
     for name in all.keys() {
         match name.strip_suffix("-sound") {
             None => assert!(all.contains_key(&format!("{name}-sound")), "{name} has no twin"),
             Some(hazard) => {
-                let is_alone = ONLY_SOUND.contains(&row(name));
+                let is_alone = ONLY_SOUND.contains(&number(name));
                 assert!(is_alone || all.contains_key(hazard), "{name} has no hazard");
             }
         }

@@ -155,7 +155,9 @@ pub(super) const PAGE_SIZE: Explanation = Explanation {
 
 pub(super) const CAPACITY: Explanation = Explanation {
     holds: "max(V * ceil(L / V) + reserved tokens, V * ceil((L + output - 1) / V)) is at most the \
-            decode pool, and ceil(L / P) pages are at most the prefill pool.",
+            decode pool, and ceil(L / P) pages are at most the prefill pool. Where retracted requests \
+            are sent again (retraction = \"send_again\"), prefill can have to compute all but the last \
+            output token, too: ceil((L + output - 1) / P) pages.",
     causes: &["The request is larger than an empty pool. A sound system says so at once."],
     checks: &[
         "Compare in one unit: a pool of N ranks holds N times the tokens of one rank's pool.",

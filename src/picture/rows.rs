@@ -331,7 +331,7 @@ mod tests {
     }
 
     #[test]
-    fn a_second_chunk_lies_where_the_catalogue_of_hazards_says() {
+    fn a_second_chunk_lies_where_hazard_h01_says() {
         // H01: P = 2, N = 2, off = 2, n = 3: rows 12 and 13 of rank 0, row 12 of rank 1.
         let asked = Asked { page: 2, ranks: 2, prefix: 0, offset: 2, tokens: 3 };
         let grid = grid(&asked, &[7, 8], &[5, 6], &[]);

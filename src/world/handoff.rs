@@ -185,7 +185,8 @@ impl Handoff {
         self.source_held
     }
 
-    /// Whether every piece has been put on the link.
+    /// Whether the last piece is known: a part of it was put on the link, or has landed. Its other
+    /// parts follow at once.
     pub fn is_sent(&self) -> bool {
         self.last_piece.is_some()
     }

@@ -7,7 +7,8 @@ use crate::units::Pages;
 
 /// Refuses a misaligned prefix. A list that is too short is a bare index error, a negative token
 /// count an empty plan. Lays out the draft rows on every rank, so a rank whose own share is content
-/// can fail for them.
+/// can fail for them. It does so whether or not draft KV is kept: who asks for the share alone
+/// ([`Planner::plan_runs`]) gets the same refusals, and no draft rows.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Indexed;
 

@@ -35,7 +35,7 @@ pub const V0_5_23: Release = Release {
     forbids_striped_decode_cache: false,
 };
 
-/// What the indexed releases share.
+/// What all three share; the oldest one names another planner.
 fn common() -> Behaviours {
     Behaviours {
         early_send: EarlySend::SettledSkipped,
