@@ -5,8 +5,8 @@
 //! Begin with [`domain`], which has no code: how the simulated engines work, and the glossary. The
 //! entry to a run is [`world::Simulation`]; the page of [`world`] has the life of a request.
 //!
-//! Each module is a *room* and uses only rooms below it. `ARCHITECTURE.md`, beside `Cargo.toml`, has
-//! the list of rooms from the ground up, what happens to a request and where each rule of it
+//! Each module is a *room* and uses only rooms below it. `ARCHITECTURE.md`, beside `Cargo.toml`,
+//! has the list of rooms from the ground up, what happens to a request and where each rule of it
 //! stands, the invariants, what to touch to add something, and what is deliberately absent.
 //! `tests/rooms.rs` enforces the order.
 //!

@@ -9,8 +9,8 @@ use crate::finding::Code;
 use crate::scenario::Scenario;
 use crate::units::{PageSize, Rank, Tokens};
 
-/// Whether the peers can be connected, by what they say of themselves. A side with one rank says no
-/// rank, so `prefill_rank` and `decode_rank` count with several prefill ranks only. One model runs on
+/// Whether the peers can be connected, by what they say of themselves. With one prefill rank no
+/// side says its rank: `prefill_rank` and `decode_rank` then count for nothing. One model runs on
 /// both sides, so the kind of the decode pool is that of prefill's, too.
 pub(super) fn pair(scenario: &Scenario) -> Result<Pairing, PairingRefusal> {
     let config = &scenario.pairing;

@@ -98,8 +98,9 @@ impl<'a> Requests<'a> {
         request
     }
 
-    /// Keys of the first `pages` pages of the request's text from position `from` on, as if it began
-    /// there. If that rest ends before its last page does, the page's key is that of the rest's end.
+    /// Keys of the first `pages` pages of the request's text from position `from` on, as if it
+    /// began there. If that rest ends before its last page does, the page's key is that of the
+    /// rest's end.
     pub(super) fn keys_from(
         &mut self,
         setup: &Setup<'_>,
@@ -111,8 +112,8 @@ impl<'a> Requests<'a> {
         let spec = &self.workload[request.index()];
         let runs = runs_behind(spec.all_runs(), from);
         let rest = self.chains.sequence(setup.key_namespace(spec), runs);
-        // Pages are counted from the one that `from` lies in. Where `from` is not its start, the rest
-        // is shorter than so many pages, and the last of them can end behind it.
+        // Pages are counted from the one that `from` lies in. Where `from` is not its start, the
+        // rest can be shorter than so many pages, and the last of them ends behind it.
         let end = rest.len() - Tokens(1);
         let key = |last: Tokens| rest.chain_at(last.min(end)).map(|chain| PageKey(chain.0));
         let pages = (1..=pages).map(|count| Tokens(count as u32 * page.get() - 1));
