@@ -1,7 +1,8 @@
 //! The switches: what an engine does at each place where engines differ or have been reported
 //! wrong.
 //!
-//! One enum each; its first variant is the default and sound on its own. Each switch decides one
+//! One enum each; its first variant is the default and sound on its own. The planner alone is
+//! known by name, so that one from outside can be used ([`PlannerName`]). Each switch decides one
 //! thing. A profile is the set of variants that one release of an engine has; a scenario names a
 //! profile and overrides single switches through [`Overrides`].
 //!
@@ -9,7 +10,11 @@
 //! `sgl-project/sglang`, `sgl-project/mini-sglang`, `vllm-project/vllm`, `LMCache/LMCache` or
 //! `inference-sim/inference-sim`. A variant without one has no report of its own.
 
+mod planner_name;
+
 use serde::{Deserialize, Serialize};
+
+pub use planner_name::{NameTooLong, PlannerName};
 
 /// One variant of a switch, for listings.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -29,43 +34,80 @@ pub struct SwitchInfo {
     pub doc: &'static str,
     /// When the variants differ.
     pub acts_when: &'static str,
-    /// All variants, the default first.
+    /// All built-in variants, the default first.
     pub variants: &'static [VariantInfo],
+}
+
+/// The type of a switch: an enum of its variants or, where it is open to names from outside, a
+/// type of names with a constant for each built-in one.
+macro_rules! switch_type {
+    (
+        [] $(#[doc = $doc:literal])* $name:ident {
+            $(#[doc = $first_doc:literal])* $first:ident = $first_text:literal,
+            $($(#[doc = $variant_doc:literal])* $variant:ident = $text:literal,)*
+        }
+    ) => {
+        $(#[doc = $doc])*
+        #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+        #[derive(Serialize, Deserialize)]
+        pub enum $name {
+            $(#[doc = $first_doc])*
+            #[default]
+            #[serde(rename = $first_text)]
+            $first,
+            $($(#[doc = $variant_doc])* #[serde(rename = $text)] $variant,)*
+        }
+
+        impl $name {
+            /// Every variant, the default first.
+            pub const ALL: &'static [$name] = &[$name::$first, $($name::$variant),*];
+
+            /// As spelled in files.
+            pub fn name(self) -> &'static str {
+                match self {
+                    $name::$first => $first_text,
+                    $($name::$variant => $text,)*
+                }
+            }
+        }
+    };
+    (
+        [open] $(#[doc = $doc:literal])* $name:ident {
+            $(#[doc = $first_doc:literal])* $first:ident = $first_text:literal,
+            $($(#[doc = $variant_doc:literal])* $variant:ident = $text:literal,)*
+        }
+    ) => {
+        impl $name {
+            $(#[doc = $first_doc])*
+            pub const $first: $name = $name::of($first_text);
+            $($(#[doc = $variant_doc])* pub const $variant: $name = $name::of($text);)*
+
+            /// Every built-in name, the default first.
+            pub const ALL: &'static [$name] = &[$name::$first, $($name::$variant),*];
+        }
+
+        impl Default for $name {
+            fn default() -> $name {
+                $name::$first
+            }
+        }
+    };
 }
 
 macro_rules! switches {
     ($(
         $(#[doc = $doc:literal])*
-        $field:ident: $name:ident, acts when $acts:literal {
+        $field:ident: $name:ident $(($open:ident))?, acts when $acts:literal {
             $(#[doc = $first_doc:literal])* $first:ident = $first_text:literal,
             $($(#[doc = $variant_doc:literal])* $variant:ident = $text:literal,)*
         }
     )*) => {
-        $(
-            $(#[doc = $doc])*
-            #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
-            #[derive(Serialize, Deserialize)]
-            pub enum $name {
-                $(#[doc = $first_doc])*
-                #[default]
-                #[serde(rename = $first_text)]
-                $first,
-                $($(#[doc = $variant_doc])* #[serde(rename = $text)] $variant,)*
+        $(switch_type! {
+            [$($open)?] $(#[doc = $doc])* $name {
+                $(#[doc = $first_doc])* $first = $first_text,
+                $($(#[doc = $variant_doc])* $variant = $text,)*
             }
-
-            impl $name {
-                /// Every variant, the default first.
-                pub const ALL: &'static [$name] = &[$name::$first, $($name::$variant),*];
-
-                /// As spelled in files.
-                pub fn name(self) -> &'static str {
-                    match self {
-                        $name::$first => $first_text,
-                        $($name::$variant => $text,)*
-                    }
-                }
-            }
-        )*
+        })*
 
         /// A variant for every switch.
         #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -97,8 +139,8 @@ macro_rules! switches {
                 },)* }
             }
 
-            /// Sets the switch of this name to the variant of that name, and says whether both
-            /// exist.
+            /// Sets the switch of this name to the built-in variant of that name, and says whether
+            /// both exist.
             pub fn set(&mut self, switch: &str, variant: &str) -> bool {
                 $(if switch == stringify!($field) {
                     let known = $name::ALL.iter().copied().find(|known| known.name() == variant);
@@ -119,7 +161,7 @@ macro_rules! switches {
 
         impl Behaviours {
             /// The switches that differ from the default: name and variant.
-            pub fn unusual(&self) -> Vec<(&'static str, &'static str)> {
+            pub fn unusual(&self) -> Vec<(&'static str, &str)> {
                 let mut list = Vec::new();
                 $(if self.$field != $name::default() {
                     list.push((stringify!($field), self.$field.name()));
@@ -128,7 +170,7 @@ macro_rules! switches {
             }
         }
 
-        /// Every switch with its variants.
+        /// Every switch with its built-in variants.
         pub const SWITCHES: &[SwitchInfo] = &[$(SwitchInfo {
             name: stringify!($field),
             doc: concat!($($doc),*),
@@ -403,11 +445,11 @@ switches! {
         No = "no",
     }
     /// Which revision of the transfer planner runs.
-    planner: PlannerRevision, acts when "a piece is one that the checked planner refuses" {
+    planner: PlannerName (open), acts when "a piece is one that the checked planner refuses" {
         /// Three checks, each with its error.
-        Checked = "checked",
+        CHECKED = "checked",
         /// Only the alignment check; the rest shows as bare index errors.
-        Indexed = "indexed",
+        INDEXED = "indexed",
     }
     /// What a prefix cache's keys tell apart beside the tokens.
     cache_key: CacheKey, acts when "requests of several namespaces share tokens" {
@@ -496,10 +538,10 @@ mod tests {
     fn overrides_win_over_the_profile_and_leave_the_rest() {
         let text = "decode_prefix_cut = \"padded_up\"\nplanner = \"checked\"\n";
         let overrides: Overrides = toml::from_str(text).unwrap();
-        let base = Behaviours { planner: PlannerRevision::Indexed, ..Behaviours::default() };
+        let base = Behaviours { planner: PlannerName::INDEXED, ..Behaviours::default() };
         let expected = Behaviours {
             decode_prefix_cut: DecodePrefixCut::PaddedUp,
-            planner: PlannerRevision::Checked,
+            planner: PlannerName::CHECKED,
             ..base
         };
         assert_eq!(overrides.over(base), expected);
@@ -509,15 +551,14 @@ mod tests {
     #[test]
     fn switches_are_drawn_in_order_and_reset_by_name() {
         let mut drawn = Overrides::draw(|switch| (switch.name == "planner").then_some(1));
-        let expected =
-            Overrides { planner: Some(PlannerRevision::Indexed), ..Overrides::default() };
+        let expected = Overrides { planner: Some(PlannerName::INDEXED), ..Overrides::default() };
         assert_eq!(drawn, expected);
         drawn.reset("planner");
         assert_eq!(
             drawn
-                .over(Behaviours { planner: PlannerRevision::Indexed, ..Behaviours::default() })
+                .over(Behaviours { planner: PlannerName::INDEXED, ..Behaviours::default() })
                 .planner,
-            PlannerRevision::Checked
+            PlannerName::CHECKED
         );
         for (index, switch) in SWITCHES.iter().enumerate() {
             let mut last = Overrides::draw(|asked| {
@@ -538,7 +579,15 @@ mod tests {
     #[test]
     fn an_unknown_switch_or_variant_is_refused() {
         assert!(toml::from_str::<Overrides>("decode_cut = \"none\"").is_err());
-        assert!(toml::from_str::<Overrides>("planner = \"fast\"").is_err());
+        assert!(toml::from_str::<Overrides>("free_check = \"fast\"").is_err());
+    }
+
+    #[test]
+    fn a_planner_can_have_a_name_from_outside() {
+        let overrides: Overrides = toml::from_str("planner = \"fast\"").unwrap();
+        let behaviours = overrides.over(Behaviours::default());
+        assert_eq!(behaviours.unusual(), [("planner", "fast")]);
+        assert!(toml::from_str::<Overrides>(&format!("planner = \"{:99}\"", "")).is_err());
     }
 
     #[test]

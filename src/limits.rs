@@ -5,6 +5,8 @@ use std::ops::RangeInclusive;
 
 use crate::units::Tick;
 
+/// Bytes of a planner's name, which is copied with the switches.
+pub const PLANNER_NAME_BYTES: usize = 32;
 /// Rows of a physical page. Engines use 1 to 256.
 pub const PAGE_SIZE: RangeInclusive<u32> = 1..=4_096;
 /// Decode context-parallel ranks. 16 is the largest seen.

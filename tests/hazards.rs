@@ -66,8 +66,7 @@ fn every_unsound_variant_is_the_cause_of_what_a_hazard_shows() {
     let known = Registry::built_in().names();
     let mut causes: BTreeSet<PlantedVariant> = BTreeSet::new();
     for (name, (scenario, expect)) in hazards() {
-        for (switch, variant) in scenario.behaviours().unusual() {
-            let planted = PlantedVariant { switch, variant };
+        for planted in PlantedVariant::of(&scenario) {
             if planted.is_objected_to(&scenario) {
                 let without = run(&planted.without(&scenario), Path::new(""));
                 let is_red = without.map_or(true, |run| !unmet(&expect, &run).is_empty());

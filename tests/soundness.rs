@@ -5,7 +5,7 @@
 use std::collections::BTreeSet;
 use std::path::Path;
 
-use kvseam::behaviour::PlannerRevision;
+use kvseam::behaviour::PlannerName;
 use kvseam::engine::sglang::Checked;
 use kvseam::finding::{Code, Run, Severity};
 use kvseam::planner::{PlanInput, Planner, Refusal};
@@ -68,13 +68,13 @@ fn looking_on_and_laying_out_rank_by_rank_change_nothing() {
     }
 
     let mut by_rank = Registry::default();
-    by_rank.planners.insert(PlannerRevision::Checked, || Box::new(ByRank));
+    by_rank.planner("checked", || Box::new(ByRank));
     let mut checked = 0;
     for scenario in drawn(Aim::Any, TWICE).chain(drawn(Aim::Sound, TWICE)) {
         let plain = ran(&scenario);
         let watched = Simulation::new(&scenario).observer(&mut Nobody).run().unwrap();
         assert_eq!(plain, watched, "{scenario:?}");
-        checked += u64::from(scenario.behaviours().planner == PlannerRevision::Checked);
+        checked += u64::from(scenario.behaviours().planner == PlannerName::CHECKED);
         let alone = Simulation::new(&scenario).registry(&by_rank).run().unwrap();
         assert_eq!(plain, alone, "{scenario:?}");
     }

@@ -55,7 +55,8 @@ pub fn features(drawn: &Scenario, scenario: &Scenario, run: &Run) -> BTreeSet<St
         format!("decode order {}", decode.free_order),
         format!("profile {}", scenario.profile.name()),
     ]);
-    let switches = scenario.behaviours().unusual();
+    let behaviours = scenario.behaviours();
+    let switches = behaviours.unusual();
     names.extend(switches.iter().map(|(switch, variant)| format!("{switch} = {variant}")));
     names.extend(scenario.faults.iter().map(|fault| match fault {
         Fault::Abort { when, .. } => format!("abort {when:?}"),

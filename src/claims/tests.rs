@@ -101,7 +101,7 @@ fn expected(known: &KnownPolicies) -> Vec<String> {
         names.extend(known.free_orders.iter().map(|name| format!("{side} order {name}")));
     }
     names.extend(known.admissions.iter().map(|name| format!("admission {name}")));
-    names.extend(Profile::ALL.iter().map(|profile| format!("profile {}", profile.name())));
+    names.extend(Profile::all().iter().map(|profile| format!("profile {}", profile.name())));
     names.extend(HARMLESS.map(|(switch, variant)| format!("{switch} = {variant}")));
     names.extend(MOMENTS.iter().map(|moment| format!("abort {moment:?}")));
     let marks = Mark::ALL.iter().filter(|mark| !NEVER.contains(mark));

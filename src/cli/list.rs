@@ -162,7 +162,8 @@ fn traces() -> Listing {
 
 fn profiles() -> Listing {
     let row = |profile: Profile| {
-        let unusual = profile.behaviours().unusual();
+        let behaviours = profile.behaviours();
+        let unusual = behaviours.unusual();
         let switches: Vec<String> =
             unusual.iter().map(|(switch, variant)| format!("{switch} = {variant}")).collect();
         let forbids = match profile.forbids_striped_decode_cache() {
@@ -171,6 +172,6 @@ fn profiles() -> Listing {
         };
         vec![profile.name().to_owned(), switches.join(", "), forbids.to_owned()]
     };
-    let rows = Profile::ALL.iter().map(|&profile| row(profile)).collect();
+    let rows = Profile::all().iter().map(|&profile| row(profile)).collect();
     Listing { columns: &["profile", "switches_that_differ_from_sound", "forbids"], rows }
 }

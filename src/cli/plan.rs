@@ -3,7 +3,8 @@
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
-use clap::{Args, ValueEnum};
+use clap::Args;
+use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use serde::Serialize;
 
 use super::input::Lines;
@@ -12,7 +13,7 @@ use super::output::{
 };
 use super::{CliError, Exit};
 use crate::conform;
-use crate::engine::sglang::{Checked, Indexed};
+use crate::engine::{Revision, revisions};
 use crate::limits;
 use crate::picture::{Grid, Picture, PieceView, layout_words, piece_words};
 use crate::planner::descriptors::DescriptorCount;
@@ -65,8 +66,8 @@ pub(super) struct PlanArgs {
     #[arg(long, value_name = "PAGE,…", required_unless_present = "jsonl")]
     dst_pages: Option<PageList>,
     /// Which revision of the planner answers.
-    #[arg(long, value_enum, default_value_t)]
-    revision: Revision,
+    #[arg(long, default_value = "checked", value_parser = by_name())]
+    revision: &'static Revision,
     /// Answers JSON lines of this file instead; `-`, the default, is standard input.
     #[arg(
         long,
@@ -104,30 +105,21 @@ impl FromStr for PageList {
     }
 }
 
-/// The revisions of the planner.
-#[derive(Clone, Copy, Default, PartialEq, Eq, ValueEnum)]
-enum Revision {
-    /// Three checks, each with its error (sglang 0.5.17 to 0.5.19).
-    #[default]
-    Checked,
-    /// The alignment check and bare index errors; draft rows (sglang 0.5.20 to 0.5.23).
-    Indexed,
-}
-
-impl Revision {
-    fn planner(self) -> &'static dyn Planner {
-        match self {
-            Revision::Checked => &Checked,
-            Revision::Indexed => &Indexed,
-        }
-    }
+/// Reads the name of a revision of any engine's planner.
+fn by_name() -> impl TypedValueParser<Value = &'static Revision> {
+    let value =
+        |revision: &'static Revision| PossibleValue::new(revision.name.name()).help(revision.doc);
+    PossibleValuesParser::new(revisions().map(value)).map(|name| {
+        let mut known = revisions();
+        known.find(|revision| revision.name.name() == name).expect("clap knows no other")
+    })
 }
 
 pub(super) fn run(args: &PlanArgs) -> Result<Exit, CliError> {
-    let planner = args.revision.planner();
+    let planner = (args.revision.make)();
     match &args.jsonl {
-        Some(file) => answer_lines(file, planner),
-        None => answer_flags(args, planner),
+        Some(file) => answer_lines(file, &*planner),
+        None => answer_flags(args, &*planner),
     }
 }
 

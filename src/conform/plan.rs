@@ -1,35 +1,80 @@
 //! Planner vectors: one call, and the answers of both revisions.
 
-use serde::{Deserialize, Serialize};
+use std::fmt;
+
+use serde::de::{MapAccess, Visitor};
+use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::Value;
 
-use super::{LineError, compare, parse};
-use crate::engine::sglang::{Checked, Indexed};
+use super::{LineError, compare, malformed, parse};
+use crate::engine::{Revision, revisions};
 use crate::planner::{Plan, PlanInput, Planner, RawInput};
 use crate::units::Row;
 
 /// Why an answer always can be written.
 const ANSWER_IS_JSON: &str = "rows and texts are JSON";
 
-/// A vector line: a call with the answer of one revision or of both, each under the name of a
-/// release that has it.
+/// A vector line: a call with the answers of revisions, each under its key
+/// ([`Revision::recorded_as`]).
 #[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
 struct Line {
     input: RawInput,
-    sglang_0_5_17: Option<Value>,
-    sglang_0_5_23: Option<Value>,
+    #[serde(flatten)]
+    answers: Answers,
 }
 
-/// A line to plan: a request on its own, or as part of a vector line.
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct Request {
-    input: RawInput,
-    #[serde(default, rename = "sglang_0_5_17")]
-    _checked: Option<serde::de::IgnoredAny>,
-    #[serde(default, rename = "sglang_0_5_23")]
-    _indexed: Option<serde::de::IgnoredAny>,
+/// The keys of a line beside the call's, as often as each is given.
+struct Answers(Vec<(String, Value)>);
+
+impl<'de> Deserialize<'de> for Answers {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Answers, D::Error> {
+        struct Keys;
+
+        impl<'de> Visitor<'de> for Keys {
+            type Value = Answers;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("a map")
+            }
+
+            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Answers, A::Error> {
+                let mut answers = Vec::new();
+                while let Some(entry) = map.next_entry()? {
+                    answers.push(entry);
+                }
+                Ok(Answers(answers))
+            }
+        }
+
+        deserializer.deserialize_map(Keys)
+    }
+}
+
+impl Line {
+    /// Reads a line that has no keys but those of revisions beside the call, and each once.
+    fn read(line: &str) -> Result<Line, LineError> {
+        let line: Line = parse(line)?;
+        let answers = &line.answers.0;
+        for (at, (key, _)) in answers.iter().enumerate() {
+            let malformed = |message| LineError::Malformed { path: key.clone(), message };
+            if revisions().all(|revision| revision.recorded_as != key) {
+                let known: Vec<String> =
+                    revisions().map(|revision| format!("`{}`", revision.recorded_as)).collect();
+                let known = known.join(", ");
+                return Err(malformed(format!("must be one of `input`, {known}, got `{key}`")));
+            }
+            if answers[..at].iter().any(|(earlier, _)| earlier == key) {
+                return Err(malformed("must be given once, got it twice".to_owned()));
+            }
+        }
+        Ok(line)
+    }
+
+    /// The answer of this revision; `null` is none.
+    fn answer(&self, revision: &Revision) -> Option<&Value> {
+        let recorded = self.answers.0.iter().find(|(key, _)| key == revision.recorded_as);
+        recorded.map(|(_, answer)| answer).filter(|answer| !answer.is_null())
+    }
 }
 
 /// An answer in the shape of the vectors.
@@ -56,19 +101,18 @@ struct DraftRows {
 }
 
 pub(super) fn check(line: &str) -> Result<(), LineError> {
-    let line: Line = parse(line)?;
-    if line.sglang_0_5_17.is_none() && line.sglang_0_5_23.is_none() {
-        let message = "must have an answer: sglang_0_5_17 (checked) or sglang_0_5_23 (indexed)";
-        return Err(super::malformed(message));
+    let line = Line::read(line)?;
+    if revisions().all(|revision| line.answer(revision).is_none()) {
+        let key =
+            |revision: &Revision| format!("{} ({})", revision.recorded_as, revision.name.name());
+        let keys: Vec<String> = revisions().map(key).collect();
+        return Err(malformed(&format!("must have an answer: {}", keys.join(" or "))));
     }
-    let revisions: [(&str, &Option<Value>, &dyn Planner); 2] = [
-        ("sglang_0_5_17", &line.sglang_0_5_17, &Checked),
-        ("sglang_0_5_23", &line.sglang_0_5_23, &Indexed),
-    ];
-    for (name, recorded, planner) in revisions {
-        let Some(recorded) = recorded else { continue };
-        let model = serde_json::to_value(answer(&line.input, planner)).expect(ANSWER_IS_JSON);
-        compare(name, recorded, &model)?;
+    for revision in revisions() {
+        let Some(recorded) = line.answer(revision) else { continue };
+        let planner = (revision.make)();
+        let model = serde_json::to_value(answer(&line.input, &*planner)).expect(ANSWER_IS_JSON);
+        compare(revision.recorded_as, recorded, &model)?;
     }
     Ok(())
 }
@@ -80,7 +124,7 @@ pub(super) fn check(line: &str) -> Result<(), LineError> {
 pub fn plan_line(line: &str, planner: &dyn Planner) -> Result<String, LineError> {
     let keys: super::Keys = parse(line)?;
     let input = match keys.input {
-        Some(_) => parse::<Request>(line)?.input,
+        Some(_) => Line::read(line)?.input,
         None => parse::<RawInput>(line)?,
     };
     Ok(serde_json::to_string(&answer(&input, planner)).expect(ANSWER_IS_JSON))
@@ -114,6 +158,7 @@ impl From<Plan> for Answer {
 mod tests {
     use super::*;
     use crate::conform::{Format, check_line};
+    use crate::engine::sglang::{Checked, Indexed};
 
     /// Recorded lines that cover every error of both revisions, P = 1, N = 3 and N = 16.
     const LINES: &str = include_str!("../../tests/vectors/plan.jsonl");
@@ -185,6 +230,23 @@ mod tests {
                 let error = check_line(&vector.to_string()).unwrap_err().to_string();
                 assert!(error.starts_with("line: must have an answer"), "{error}");
             }
+        }
+    }
+
+    #[test]
+    fn a_key_of_no_revision_and_a_second_answer_are_malformed() {
+        let line = LINES.lines().next().unwrap();
+        for (more, expected) in [
+            (
+                "\"sglang_0_5_20\"",
+                "sglang_0_5_20: must be one of `input`, `sglang_0_5_17`, `sglang_0_5_23`, got \
+                 `sglang_0_5_20`",
+            ),
+            ("\"sglang_0_5_17\"", "sglang_0_5_17: must be given once, got it twice"),
+        ] {
+            let changed = line.replacen('{', &format!("{{{more}: {{}}, "), 1);
+            assert_eq!(check_line(&changed).unwrap_err().to_string(), expected);
+            assert_eq!(plan_line(&changed, &Checked).unwrap_err().to_string(), expected);
         }
     }
 

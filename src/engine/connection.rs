@@ -2,6 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::finding::Code;
 use crate::units::{PageSize, Rank};
 
 /// What a pool stores of a token.
@@ -40,6 +41,15 @@ pub enum Pairing {
     PageForPage,
     /// Dense to striped: rows are laid out anew by a planner.
     Relayout,
+}
+
+/// Why two sides may not connect.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PeerRefusal {
+    /// What it is found as.
+    pub code: Code,
+    /// The engine's words.
+    pub said: String,
 }
 
 #[cfg(test)]

@@ -1,56 +1,68 @@
 //! The profiles: the releases of all engines by name, and the sound one that is none of them.
 
 use std::fmt;
+use std::sync::LazyLock;
 
 use serde::de::{EnumAccess, Error, VariantAccess, Visitor};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-use super::Release;
-use super::sglang::releases;
+use super::{ALL, Engine, Release, sglang};
 use crate::behaviour::Behaviours;
 
 /// Every switch at its default.
-const SOUND: Release =
+static SOUND: Release =
     Release { name: "sound", behaviours: Behaviours::default, forbids_striped_decode_cache: false };
 
 /// A named set of variants, as one release of an engine has them. Two with the same name are one.
 #[derive(Clone, Copy, Debug)]
-pub struct Profile(&'static Release);
+pub struct Profile {
+    engine: &'static Engine,
+    release: &'static Release,
+}
 
-/// The names of [`Profile::ALL`], for what reads files.
-const NAMES: &[&str] =
-    &[SOUND.name, releases::V0_5_17.name, releases::V0_5_20.name, releases::V0_5_23.name];
+static PROFILES: LazyLock<Vec<Profile>> = LazyLock::new(|| {
+    let of_engine = |engine: &'static Engine| {
+        engine.releases.iter().map(move |release| Profile { engine, release })
+    };
+    [Profile::SOUND].into_iter().chain(ALL.into_iter().flat_map(of_engine)).collect()
+});
+
+/// The names of all profiles, for what reads files.
+static NAMES: LazyLock<Vec<&str>> =
+    LazyLock::new(|| Profile::all().iter().map(|profile| profile.name()).collect());
 
 impl Profile {
-    /// Every switch at its default.
-    pub const SOUND: Profile = Profile(&SOUND);
+    /// Every switch at its default. What no switch decides is as in `sglang`.
+    pub const SOUND: Profile = Profile { engine: &sglang::ENGINE, release: &SOUND };
 
     /// Every profile, the sound one first.
-    pub const ALL: &'static [Profile] = &[
-        Profile::SOUND,
-        Profile(&releases::V0_5_17),
-        Profile(&releases::V0_5_20),
-        Profile(&releases::V0_5_23),
-    ];
+    pub fn all() -> &'static [Profile] {
+        &PROFILES
+    }
 
     /// The profile of this name, if there is one.
     pub fn named(name: &str) -> Option<Profile> {
-        Profile::ALL.iter().copied().find(|known| known.name() == name)
+        Profile::all().iter().copied().find(|known| known.name() == name)
     }
 
     /// As spelled in files.
     pub fn name(self) -> &'static str {
-        self.0.name
+        self.release.name
+    }
+
+    /// The engine that this is a release of.
+    pub fn engine(self) -> &'static Engine {
+        self.engine
     }
 
     /// The variants that this release has.
     pub fn behaviours(self) -> Behaviours {
-        (self.0.behaviours)()
+        (self.release.behaviours)()
     }
 
     /// Whether this release refuses to start with a decode cache over more than one rank.
     pub fn forbids_striped_decode_cache(self) -> bool {
-        self.0.forbids_striped_decode_cache
+        self.release.forbids_striped_decode_cache
     }
 }
 
@@ -78,7 +90,7 @@ impl Serialize for Profile {
 /// same words as a switch's variant.
 impl<'de> Deserialize<'de> for Profile {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Profile, D::Error> {
-        deserializer.deserialize_enum("Profile", NAMES, ByName)
+        deserializer.deserialize_enum("Profile", &NAMES, ByName)
     }
 }
 
@@ -94,7 +106,7 @@ impl<'de> Visitor<'de> for ByName {
     fn visit_enum<A: EnumAccess<'de>>(self, access: A) -> Result<Profile, A::Error> {
         let (name, variant) = access.variant::<String>()?;
         let profile =
-            Profile::named(&name).ok_or_else(|| A::Error::unknown_variant(&name, NAMES))?;
+            Profile::named(&name).ok_or_else(|| A::Error::unknown_variant(&name, &NAMES))?;
         variant.unit_variant()?;
         Ok(profile)
     }
@@ -109,11 +121,12 @@ mod tests {
         assert_eq!(Profile::SOUND.behaviours().unusual(), []);
         let release = Profile::named("sglang-0.5.20").unwrap();
         assert_eq!(release.behaviours().unusual().len(), 5);
+        assert_eq!(release.engine().name, "sglang");
     }
 
     #[test]
     fn every_profile_is_written_and_read_by_its_name() {
-        for (&profile, &name) in Profile::ALL.iter().zip(NAMES) {
+        for (&profile, &name) in Profile::all().iter().zip(NAMES.iter()) {
             assert_eq!(profile.name(), name);
             let json = serde_json::to_string(&profile).unwrap();
             assert_eq!(json, format!("\"{name}\""));

@@ -4,7 +4,7 @@
 use thiserror::Error;
 
 use super::known::{KnownSizes, own_last};
-use crate::engine::sglang::texts;
+use crate::engine::error_texts;
 use crate::engine::texts::ErrorText;
 use crate::finding::Code;
 
@@ -83,7 +83,7 @@ pub enum LineError {
 }
 
 fn known() -> String {
-    texts::ALL.iter().map(|text| format!("  {}\n", text.form())).collect()
+    error_texts().map(|text| format!("  {}\n", text.form())).collect()
 }
 
 /// Why no two peers can have refused each other with this line, which has `text`, if they cannot.
@@ -122,7 +122,7 @@ fn peers(text: &ErrorText, line: &str) -> Option<Option<String>> {
 impl Line {
     /// Reads a line, whatever stands before and behind the text.
     pub fn read(text: &str) -> Result<Line, LineError> {
-        let Some(known) = texts::ALL.iter().find(|known| known.is_in(text)) else {
+        let Some(known) = error_texts().find(|known| known.is_in(text)) else {
             return Err(LineError::Unknown { text: text.to_owned() });
         };
         let unread = || LineError::Numbers { form: known.form(), text: text.to_owned() };
@@ -319,7 +319,7 @@ mod tests {
     #[test]
     fn unknown_texts_are_refused_with_the_known_ones_and_missing_numbers_too() {
         let error = Line::read("CUDA error: an illegal memory access").unwrap_err().to_string();
-        assert!(texts::ALL.iter().all(|text| error.contains(&text.form())), "{error}");
+        assert!(error_texts().all(|text| error.contains(&text.form())), "{error}");
         for text in [
             "Insufficient destination DCP pages: required=",
             "index 9223372036854775807 is out of bounds for axis 0 with size 3",

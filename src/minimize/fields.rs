@@ -13,11 +13,12 @@ use crate::scenario::Scenario;
 
 /// Spells a profile's switches out, then sets one switch after another to its default.
 pub(super) fn switches_to_defaults(search: &mut Search) {
-    let unusual = search.best().behaviours().unusual();
-    offer_switches(search, &unusual);
+    let behaviours = search.best().behaviours();
+    offer_switches(search, &behaviours.unusual());
     let mut index = 0;
     loop {
-        let mut left = search.best().behaviours().unusual();
+        let behaviours = search.best().behaviours();
+        let mut left = behaviours.unusual();
         if index >= left.len() {
             return;
         }
@@ -29,7 +30,7 @@ pub(super) fn switches_to_defaults(search: &mut Search) {
 }
 
 /// Offers just these switches on top of the sound profile.
-fn offer_switches(search: &mut Search, switches: &[(&'static str, &'static str)]) -> bool {
+fn offer_switches(search: &mut Search, switches: &[(&str, &str)]) -> bool {
     let table: Table =
         switches.iter().map(|&(name, variant)| (name.to_owned(), variant.into())).collect();
     let behaviour: Overrides = table.try_into().expect("names of switches and their variants");

@@ -8,7 +8,8 @@ use crate::scenario::{Bound, Expect, Scenario};
 /// exactly what it shows.
 pub(super) fn named(search: Search) -> Scenario {
     let codes: Vec<&str> = search.goal().iter().map(|code| code.name()).collect();
-    let switches = search.best().behaviours().unusual();
+    let behaviours = search.best().behaviours();
+    let switches = behaviours.unusual();
     let switches: Vec<String> =
         switches.iter().map(|(name, variant)| format!("{name} = \"{variant}\"")).collect();
     let mut title = codes.join(" and ");

@@ -354,8 +354,13 @@ mod tests {
             ("title = ", "colour = 1\ntitle = ", "file: colour: must be one of `version`, "),
             (
                 "[layout]",
-                "[behaviour]\nplanner = \"fast\"\n[layout]",
-                "file: behaviour.planner: must be `checked` or `indexed`, got `fast`",
+                "[behaviour]\nfree_check = \"fast\"\n[layout]",
+                "file: behaviour.free_check: must be `guarded` or `none`, got `fast`",
+            ),
+            (
+                "[layout]",
+                "[behaviour]\nplanner = \"the planner that was written last of them\"\n[layout]",
+                "file: behaviour.planner: must be a name of at most 32 bytes, got \"the planner",
             ),
             (
                 "[layout]",

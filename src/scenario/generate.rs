@@ -9,7 +9,7 @@
 use std::collections::BTreeSet;
 
 use crate::behaviour::{
-    Behaviours, ChunkCut, Overrides, PlannerRevision, Retraction, SWITCHES, SendSplit, SwitchInfo,
+    Behaviours, ChunkCut, Overrides, Retraction, SWITCHES, SendSplit, SwitchInfo,
 };
 use crate::engine::Profile;
 use crate::engine::connection::KvPool;
@@ -153,7 +153,7 @@ fn profile(choices: &mut impl Choices, aim: Aim) -> Profile {
         Aim::Sound => 3,
     };
     match choices.chance(out_of_4, 4) {
-        true => *choices.pick(Profile::ALL),
+        true => *choices.pick(Profile::all()),
         false => Profile::SOUND,
     }
 }
@@ -280,10 +280,7 @@ fn decode(
             true => choices.within(0..=layout.page_size - 1),
             false => 0,
         },
-        draft: match behaviours.planner {
-            PlannerRevision::Checked => false,
-            PlannerRevision::Indexed => choices.chance(1, 2),
-        },
+        draft: known.draft_planners.contains(behaviours.planner.name()) && choices.chance(1, 2),
         eviction: eviction(choices, known, &cache),
         cache,
         free_order: name(choices, known.free_orders.iter()),

@@ -200,7 +200,7 @@ fn expect() -> impl Strategy<Value = Expect> {
 
 /// Any scenario that a file can spell, valid or not.
 pub(crate) fn strategy() -> impl Strategy<Value = Scenario> {
-    let top = (name(), number(), select(Profile::ALL), any::<[u32; 2]>());
+    let top = (name(), number(), select(Profile::all()), any::<[u32; 2]>());
     let sides = (prefill(), decode(), link(), pairing());
     let rest = (overrides(), workload(), vec(fault(), 0..3), of(expect()));
     (top, sides, rest).prop_map(|(top, sides, rest)| Scenario {
@@ -228,6 +228,8 @@ pub(crate) fn known() -> validate::KnownPolicies {
         evictions: names(&["lru", "priority"]),
         free_orders: names(&["sorted", "stack"]),
         admissions: names(&["first_come", "longest_prefix"]),
+        planners: names(&["checked", "indexed"]),
+        draft_planners: names(&["indexed"]),
     }
 }
 

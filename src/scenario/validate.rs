@@ -14,7 +14,7 @@ use super::{
     Arrivals, DecodeConfig, Fault, Lengths, LinkConfig, PairingConfig, PrefillConfig, RequestSpec,
     Scenario, Synthetic, TraceConfig, VERSION, WorkloadConfig,
 };
-use crate::behaviour::{ChunkCut, PlannerRevision, SendSplit};
+use crate::behaviour::{ChunkCut, SendSplit};
 use crate::finding::{Named, Side};
 use crate::layout::Layout;
 use crate::limits;
@@ -33,6 +33,10 @@ pub struct KnownPolicies {
     pub free_orders: BTreeSet<String>,
     /// Admission orders.
     pub admissions: BTreeSet<String>,
+    /// Planners.
+    pub planners: BTreeSet<String>,
+    /// Those of the planners that lay out draft rows.
+    pub draft_planners: BTreeSet<String>,
 }
 
 /// Why a scenario cannot be run.
@@ -67,6 +71,8 @@ pub fn validate(scenario: &Scenario, known: &KnownPolicies) -> Result<(), Invali
     let layout = layout(scenario)?;
     within("prefill.workers", scenario.prefill.workers, &limits::WORKERS)?;
     within("decode.workers", scenario.decode.workers, &limits::WORKERS)?;
+    let planner = scenario.behaviours().planner;
+    one_of("behaviour.planner", planner.name(), &known.planners)?;
     prefill(scenario, &scenario.prefill, known, &layout)?;
     decode(scenario, &scenario.decode, known, &layout)?;
     link(scenario, &scenario.link, &layout)?;
@@ -121,8 +127,10 @@ fn decode(
     pool(scenario, Side::Decode, layout.virtual_page().get())?;
     let rows = 0..=layout.page().get() - 1;
     within_by("decode.leftover_rows", config.leftover_rows, &rows, "layout.page_size")?;
-    if config.draft && scenario.behaviours().planner == PlannerRevision::Checked {
-        let wanted = "false, since the checked planner lays out no draft rows";
+    let planner = scenario.behaviours().planner;
+    if config.draft && !known.draft_planners.contains(planner.name()) {
+        let planner = planner.name();
+        let wanted = format!("false, since the {planner} planner lays out no draft rows");
         return Err(invalid("decode.draft", wanted, "true"));
     }
     one_of("decode.cache", &config.cache, &known.caches)?;

@@ -3,8 +3,7 @@
 
 use super::setup::Setup;
 use crate::behaviour::{CapacityUnit, Retraction};
-use crate::engine::connection::{Endpoint, Pairing};
-use crate::engine::sglang::pairing::{self, PairingRefusal};
+use crate::engine::connection::{Endpoint, Pairing, PeerRefusal};
 use crate::finding::Code;
 use crate::scenario::Scenario;
 use crate::units::{PageSize, Rank, Tokens};
@@ -12,7 +11,7 @@ use crate::units::{PageSize, Rank, Tokens};
 /// Whether the peers can be connected, by what they say of themselves. With one prefill rank no
 /// side says its rank: `prefill_rank` and `decode_rank` then count for nothing. One model runs on
 /// both sides, so the kind of the decode pool is that of prefill's, too.
-pub(super) fn pair(scenario: &Scenario) -> Result<Pairing, PairingRefusal> {
+pub(super) fn pair(scenario: &Scenario) -> Result<Pairing, PeerRefusal> {
     let config = &scenario.pairing;
     let several = config.prefill_ranks > 1;
     let page = |rows| PageSize::new(rows).expect("validation keeps page sizes positive");
@@ -32,7 +31,7 @@ pub(super) fn pair(scenario: &Scenario) -> Result<Pairing, PairingRefusal> {
         pool: config.decode_pool,
         entry_bytes: config.decode_entry_bytes.clone(),
     };
-    pairing::pair(&prefill, &decode)
+    (scenario.profile.engine().pair)(&prefill, &decode)
 }
 
 /// Whether empty pools could serve a request of this prompt and whole length.
@@ -64,7 +63,7 @@ pub(super) fn fits(setup: &Setup<'_>, prompt: Tokens, length: Tokens) -> bool {
 /// Under which code a request that `fits` or not is refused on arrival, and in which words.
 pub(super) fn refusal(setup: &Setup<'_>, fits: bool, prompt: Tokens) -> Option<(Code, String)> {
     match &setup.pairing {
-        Err(refusal) => Some((pairing_code(refusal), refusal.to_string())),
+        Err(PeerRefusal { code, said }) => Some((*code, said.clone())),
         Ok(_) if !fits => Some((Code::RefusedCapacity, capacity_text(setup, prompt))),
         Ok(_) => None,
     }
@@ -80,16 +79,4 @@ fn capacity_text(setup: &Setup<'_>, prompt: Tokens) -> String {
         setup.virtual_page(),
         setup.scenario.decode.reserved_tokens
     )
-}
-
-/// The code under which a refused connection is found.
-fn pairing_code(refusal: &PairingRefusal) -> Code {
-    match refusal {
-        PairingRefusal::Rank { .. } | PairingRefusal::RankMismatch { .. } => Code::RefusedRank,
-        PairingRefusal::PageSize { .. } => Code::RefusedPageSize,
-        PairingRefusal::Pool => Code::RefusedPool,
-        PairingRefusal::PrefillCp { .. } => Code::RefusedPrefillCp,
-        PairingRefusal::Topology { .. } => Code::RefusedTopology,
-        PairingRefusal::Geometry { .. } => Code::RefusedGeometry,
-    }
 }

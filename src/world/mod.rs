@@ -94,6 +94,7 @@ impl<'a> World<'a> {
             scenario,
             switches,
             layout,
+            transfer: scenario.profile.engine().transfer,
             planner: registry.planners[&switches.planner](),
             pairing: arrival::pair(scenario),
         };

@@ -199,7 +199,7 @@ fn plan_ranks(
                     Ok(plan) => parts.push((rank, plan)),
                     Err(refusal) => {
                         let first = || Refused {
-                            code: code_of(&refusal),
+                            code: refusal.text().code,
                             ranks: Vec::new(),
                             said: refusal.to_string(),
                         };
@@ -253,14 +253,4 @@ fn lay_out_for_all(input: &PlanInput<'_>, cx: &Context<'_>) -> Option<Rc<SharedP
         return None;
     }
     Some(Rc::new(SharedPiece::new(setup.planner.plan_piece(input)?)))
-}
-
-/// The code under which a planner's refusal is found.
-fn code_of(refusal: &Refusal) -> Code {
-    match refusal {
-        Refusal::Misaligned { .. } => Code::RefusedMisaligned,
-        Refusal::Source { .. } => Code::RefusedSource,
-        Refusal::Shortage { .. } => Code::RefusedShortfall,
-        Refusal::Index { .. } => Code::RefusedIndex,
-    }
 }

@@ -25,12 +25,12 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, LazyLock};
 
 use super::admission::{Admission, FirstCome, LongestPrefix};
-use crate::behaviour::PlannerRevision;
+use crate::behaviour::{NameTooLong, PlannerName};
 use crate::cache::PrefixCache;
 use crate::cache::block_hash::BlockHashCache;
 use crate::cache::eviction::{Eviction, EvictionPolicy, Ordered};
 use crate::cache::radix::RadixCache;
-use crate::engine::sglang::{Checked, Indexed};
+use crate::engine;
 use crate::event::Server;
 use crate::finding::Named;
 use crate::planner::Planner;
@@ -70,8 +70,8 @@ pub type MakeCache = Arc<
 pub type MakeEviction = Arc<dyn Fn(&ServerSetup) -> Box<dyn EvictionPolicy> + Send + Sync>;
 /// Makes an order of admission.
 pub type MakeAdmission = Arc<dyn Fn(&ServerSetup) -> Box<dyn Admission> + Send + Sync>;
-/// Makes a planner.
-pub type MakePlanner = fn() -> Box<dyn Planner>;
+/// Makes the planner of a run.
+pub type MakePlanner = Arc<dyn Fn() -> Box<dyn Planner> + Send + Sync>;
 
 /// Policies by name.
 #[derive(Clone)]
@@ -84,8 +84,8 @@ pub struct Registry {
     pub evictions: BTreeMap<String, MakeEviction>,
     /// Orders of admission on prefill.
     pub admissions: BTreeMap<String, MakeAdmission>,
-    /// The planner of each revision.
-    pub planners: BTreeMap<PlannerRevision, MakePlanner>,
+    /// Planners.
+    pub planners: BTreeMap<PlannerName, MakePlanner>,
 }
 
 impl Registry {
@@ -134,13 +134,32 @@ impl Registry {
         self.admissions.insert(name.to_owned(), Arc::new(make));
     }
 
+    /// Adds a planner, in the place of one of the same name.
+    ///
+    /// # Panics
+    /// Where the name is longer than [`PLANNER_NAME_BYTES`](crate::limits::PLANNER_NAME_BYTES):
+    /// no scenario could name it.
+    pub fn planner(
+        &mut self,
+        name: &str,
+        make: impl Fn() -> Box<dyn Planner> + Send + Sync + 'static,
+    ) {
+        let name = name.parse().unwrap_or_else(|error: NameTooLong| panic!("planner: {error}"));
+        self.planners.insert(name, Arc::new(make));
+    }
+
     /// The names that scenarios can use.
     pub fn names(&self) -> KnownPolicies {
+        let planners = || self.planners.iter().map(|(name, make)| (name.name().to_owned(), make));
         KnownPolicies {
             caches: self.caches.keys().cloned().collect(),
             evictions: self.evictions.keys().cloned().collect(),
             free_orders: self.free_orders.keys().cloned().collect(),
             admissions: self.admissions.keys().cloned().collect(),
+            planners: planners().map(|(name, _)| name).collect(),
+            draft_planners: planners()
+                .filter_map(|(name, make)| make().lays_draft_rows().then_some(name))
+                .collect(),
         }
     }
 
@@ -185,8 +204,9 @@ impl Default for Registry {
         of.admission(FIRST_COME, |_| Box::new(FirstCome));
         of.admission("longest_prefix", |_| Box::new(LongestPrefix));
 
-        of.planners.insert(PlannerRevision::Checked, || Box::new(Checked));
-        of.planners.insert(PlannerRevision::Indexed, || Box::new(Indexed));
+        for revision in engine::revisions() {
+            of.planner(revision.name.name(), revision.make);
+        }
         of
     }
 }

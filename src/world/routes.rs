@@ -11,6 +11,7 @@ use super::prefill::sending::CutPiece;
 use super::prefill::step::Next;
 use super::queue::Timer;
 use super::transfer::part_signal;
+use crate::engine::TransferMode;
 use crate::event::{Event, Part, Server, Side, Text};
 use crate::finding::{Chance, Metric};
 use crate::scenario::Moment;
@@ -78,7 +79,11 @@ impl World<'_> {
             decode.admit(&mut self.context, &mut self.transfers)
         {
             self.deliver(request, Signal::Reserved);
-            self.transfers[request].announce(request, destination, &mut self.context);
+            match self.context.setup.transfer {
+                TransferMode::Push => {
+                    self.transfers[request].announce(request, destination, &mut self.context);
+                }
+            }
             self.context.reached(request, Moment::Reserved);
         }
         while let Some(victim) = self.decodes[index].begin_step(&mut self.context) {

@@ -1,9 +1,9 @@
 //! What holds for a whole run: the scenario, its switches, the layout, the planner.
 
 use crate::behaviour::{Behaviours, CacheKey, PrefillStart, ReplicatedPool};
-use crate::engine::connection::Pairing;
+use crate::engine::TransferMode;
+use crate::engine::connection::{Pairing, PeerRefusal};
 use crate::engine::sglang::packing::PackRegions;
-use crate::engine::sglang::pairing::PairingRefusal;
 use crate::layout::Layout;
 use crate::limits;
 use crate::planner::Planner;
@@ -16,9 +16,10 @@ pub(super) struct Setup<'a> {
     pub(super) scenario: &'a Scenario,
     pub(super) switches: Behaviours,
     pub(super) layout: Layout,
+    pub(super) transfer: TransferMode,
     pub(super) planner: Box<dyn Planner>,
     /// Whether the peers of every request can be connected.
-    pub(super) pairing: Result<Pairing, PairingRefusal>,
+    pub(super) pairing: Result<Pairing, PeerRefusal>,
 }
 
 impl Setup<'_> {

@@ -7,7 +7,7 @@ mod checked;
 mod indexed;
 pub mod packing;
 pub mod pairing;
-pub mod releases;
+mod releases;
 pub mod texts;
 pub mod untranslated;
 
@@ -17,7 +17,36 @@ pub(crate) mod tests;
 pub use checked::Checked;
 pub use indexed::Indexed;
 
+use super::connection::PeerRefusal;
+use super::{Engine, Revision, TransferMode};
+use crate::behaviour::PlannerName;
 use crate::planner::{PlanInput, Refusal};
+
+/// `sglang`.
+pub static ENGINE: Engine = Engine {
+    name: "sglang",
+    releases: releases::ALL,
+    revisions: &[
+        Revision {
+            name: PlannerName::CHECKED,
+            doc: "Three checks, each with its error (sglang 0.5.17 to 0.5.19)",
+            recorded_as: "sglang_0_5_17",
+            make: || Box::new(Checked),
+        },
+        Revision {
+            name: PlannerName::INDEXED,
+            doc: "The alignment check and bare index errors; draft rows (sglang 0.5.20 to 0.5.23)",
+            recorded_as: "sglang_0_5_23",
+            make: || Box::new(Indexed),
+        },
+    ],
+    pair: |prefill, decode| {
+        pairing::pair(prefill, decode)
+            .map_err(|refusal| PeerRefusal { code: refusal.text().code, said: refusal.to_string() })
+    },
+    transfer: TransferMode::Push,
+    texts: &texts::ALL,
+};
 
 /// The first refusal of both revisions.
 fn check_alignment(input: &PlanInput<'_>) -> Result<(), Refusal> {

@@ -8,74 +8,83 @@ use crate::finding::Code;
 use crate::planner::Refusal;
 
 /// The prefix, S, is no multiple of the virtual page, V (both revisions).
-pub static MISALIGNED: ErrorText = ErrorText {
+static MISALIGNED: ErrorText = ErrorText {
     code: Code::RefusedMisaligned,
     before: "PD DCP transfer ",
     mark: "requires decode_prefix_len to align",
     after: " to the virtual DCP page size ({V}), got {S}",
 };
 /// The token count, n, does not fit the source pages, which hold c (checked).
-pub static SOURCE: ErrorText = ErrorText {
+static SOURCE: ErrorText = ErrorText {
     code: Code::RefusedSource,
     before: "",
     mark: "num_kv_tokens must fit in the provided source pages",
     after: ", got tokens={n}, capacity={c}",
 };
 /// Rank k needs r destination pages and has p (checked).
-pub static SHORTAGE: ErrorText = ErrorText {
+static SHORTAGE: ErrorText = ErrorText {
     code: Code::RefusedShortfall,
     before: "",
     mark: "Insufficient destination DCP pages",
     after: ": required={r}, provided={p}, src_page_offset={off}, dcp_rank={k}",
 };
 /// Index i of a list of s; numpy's own text, which does not say which list (indexed).
-pub static INDEX: ErrorText = ErrorText {
+static INDEX: ErrorText = ErrorText {
     code: Code::RefusedIndex,
     before: "index {i} ",
     mark: "is out of bounds for axis 0",
     after: " with size {s}",
 };
 /// Physical pages of a and b rows.
-pub static PAGE_SIZE: ErrorText = ErrorText {
+static PAGE_SIZE: ErrorText = ErrorText {
     code: Code::RefusedPageSize,
     before: "",
     mark: "PD peers must use equal page sizes",
     after: ", got prefill={a}, decode={b}",
 };
 /// A striped decode pool that keeps heads apart.
-pub static POOL: ErrorText = ErrorText {
+static POOL: ErrorText = ErrorText {
     code: Code::RefusedPool,
     before: "",
     mark: "PD decode DCP requires an MLA or hybrid-MLA KV pool",
     after: ".",
 };
 /// Prefill splits attention over a servers.
-pub static PREFILL_CP: ErrorText = ErrorText {
+static PREFILL_CP: ErrorText = ErrorText {
     code: Code::RefusedPrefillCp,
     before: "",
     mark: "PD decode DCP currently requires prefill attention CP=1",
     after: ", got {a}",
 };
 /// From a ranks to b, neither equal nor from one.
-pub static TOPOLOGY: ErrorText = ErrorText {
+static TOPOLOGY: ErrorText = ErrorText {
     code: Code::RefusedTopology,
     before: "",
     mark: "Unsupported PD DCP topology",
     after: ": {a} -> {b}",
 };
 /// Equal striping, but ranks a and b.
-pub static RANK: ErrorText = ErrorText {
+static RANK: ErrorText = ErrorText {
     code: Code::RefusedRank,
     before: "",
     mark: "PD peers must connect matching DCP ranks",
     after: ", got prefill={a}, decode={b}",
 };
 /// Bytes a token of each KV entry, lists a and b.
-pub static GEOMETRY: ErrorText = ErrorText {
+static GEOMETRY: ErrorText = ErrorText {
     code: Code::RefusedGeometry,
     before: "",
     mark: "PD DCP source/destination KV geometry differs",
     after: ": src={a}, dst={b}",
+};
+
+/// Rank r, which its side of n ranks does not have. It is no text of the engine, where a server
+/// cannot have such a rank, and so is not among [`ALL`].
+static NO_SUCH_RANK: ErrorText = ErrorText {
+    code: Code::RefusedRank,
+    before: "dcp_rank: ",
+    mark: "must be less than dcp_size",
+    after: " {n}, got {r}",
 };
 
 /// Every text, the planners' first.
@@ -92,18 +101,44 @@ pub static ALL: [&ErrorText; 10] = [
     &GEOMETRY,
 ];
 
+impl Refusal {
+    /// The text of this refusal, with the code that it is found as.
+    pub fn text(&self) -> &'static ErrorText {
+        match self {
+            Refusal::Misaligned { .. } => &MISALIGNED,
+            Refusal::Source { .. } => &SOURCE,
+            Refusal::Shortage { .. } => &SHORTAGE,
+            Refusal::Index { .. } => &INDEX,
+        }
+    }
+}
+
 /// The engine's message, word for word.
 impl fmt::Display for Refusal {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let text = self.text();
         match self {
-            Refusal::Misaligned { virtual_page, prefix } => {
-                MISALIGNED.write(f, &[virtual_page, prefix])
-            }
-            Refusal::Source { tokens, capacity } => SOURCE.write(f, &[tokens, capacity]),
+            Refusal::Misaligned { virtual_page, prefix } => text.write(f, &[virtual_page, prefix]),
+            Refusal::Source { tokens, capacity } => text.write(f, &[tokens, capacity]),
             Refusal::Shortage { required, provided, src_page_offset, dcp_rank } => {
-                SHORTAGE.write(f, &[required, provided, src_page_offset, dcp_rank])
+                text.write(f, &[required, provided, src_page_offset, dcp_rank])
             }
-            Refusal::Index { index, size, list: _ } => INDEX.write(f, &[index, size]),
+            Refusal::Index { index, size, list: _ } => text.write(f, &[index, size]),
+        }
+    }
+}
+
+impl PairingRefusal {
+    /// The text of this refusal, with the code that it is found as.
+    pub fn text(&self) -> &'static ErrorText {
+        match self {
+            PairingRefusal::Rank { .. } => &NO_SUCH_RANK,
+            PairingRefusal::PageSize { .. } => &PAGE_SIZE,
+            PairingRefusal::Pool => &POOL,
+            PairingRefusal::PrefillCp { .. } => &PREFILL_CP,
+            PairingRefusal::Topology { .. } => &TOPOLOGY,
+            PairingRefusal::RankMismatch { .. } => &RANK,
+            PairingRefusal::Geometry { .. } => &GEOMETRY,
         }
     }
 }
@@ -111,17 +146,16 @@ impl fmt::Display for Refusal {
 /// The engine's message, word for word, where it has one.
 impl fmt::Display for PairingRefusal {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let text = self.text();
         match self {
-            PairingRefusal::Rank { rank, ranks } => {
-                write!(f, "dcp_rank: must be less than dcp_size {ranks}, got {rank}")
-            }
-            PairingRefusal::PageSize { prefill, decode } => PAGE_SIZE.write(f, &[prefill, decode]),
-            PairingRefusal::Pool => POOL.write(f, &[]),
-            PairingRefusal::PrefillCp { attention_cp } => PREFILL_CP.write(f, &[attention_cp]),
-            PairingRefusal::Topology { prefill, decode } => TOPOLOGY.write(f, &[prefill, decode]),
-            PairingRefusal::RankMismatch { prefill, decode } => RANK.write(f, &[prefill, decode]),
+            PairingRefusal::Rank { rank, ranks } => text.write(f, &[ranks, rank]),
+            PairingRefusal::PageSize { prefill, decode } => text.write(f, &[prefill, decode]),
+            PairingRefusal::Pool => text.write(f, &[]),
+            PairingRefusal::PrefillCp { attention_cp } => text.write(f, &[attention_cp]),
+            PairingRefusal::Topology { prefill, decode } => text.write(f, &[prefill, decode]),
+            PairingRefusal::RankMismatch { prefill, decode } => text.write(f, &[prefill, decode]),
             PairingRefusal::Geometry { src, dst } => {
-                GEOMETRY.write(f, &[&format!("{src:?}"), &format!("{dst:?}")])
+                text.write(f, &[&format!("{src:?}"), &format!("{dst:?}")])
             }
         }
     }

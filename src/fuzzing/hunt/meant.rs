@@ -51,10 +51,7 @@ fn votes(folder: &Path) -> Result<Votes, CampaignError> {
         if whole.findings.is_clean() {
             continue;
         }
-        let unusual = scenario.behaviours().unusual();
-        for planted in
-            unusual.into_iter().map(|(switch, variant)| PlantedVariant { switch, variant })
-        {
+        for planted in PlantedVariant::of(&scenario) {
             // Where the default cannot be run at all, there is nothing to compare with.
             let Ok(without) = run(&planted.without(&scenario)) else { continue };
             let first = caused(&whole, &without, |code| hunter(code).is_some());

@@ -55,6 +55,14 @@ impl PlantedVariant {
         })
     }
 
+    /// Those that `scenario` has.
+    pub fn of(scenario: &Scenario) -> Vec<PlantedVariant> {
+        let behaviours = scenario.behaviours();
+        let unusual = behaviours.unusual();
+        let is_in = |planted: &PlantedVariant| unusual.contains(&(planted.switch, planted.variant));
+        PlantedVariant::all().filter(is_in).collect()
+    }
+
     /// The variant that `text` names as `SWITCH=VARIANT`.
     pub fn parse(text: &str) -> Result<PlantedVariant, PlantedVariantError> {
         let (switch, variant) =
@@ -192,8 +200,7 @@ mod tests {
         for planted in PlantedVariant::all() {
             for scenario in drawn(planted, 50) {
                 assert_eq!(validate(&scenario, &known), Ok(()), "{planted}: {scenario:?}");
-                let unusual = scenario.behaviours().unusual();
-                assert!(unusual.contains(&(planted.switch, planted.variant)), "{planted}");
+                assert!(PlantedVariant::of(&scenario).contains(&planted), "{planted}");
                 assert!(!planted.is_objected_to(&planted.without(&scenario)), "{planted}");
             }
         }

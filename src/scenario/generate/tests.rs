@@ -37,10 +37,10 @@ fn repaired_scenarios_have_no_objection() {
 
 #[test]
 fn every_variant_of_every_switch_is_drawn() {
-    let mut seen: BTreeMap<(&str, &str), u64> = BTreeMap::new();
+    let mut seen: BTreeMap<(&str, String), u64> = BTreeMap::new();
     for scenario in drawn(Aim::Any) {
-        for variant in scenario.behaviours().unusual() {
-            *seen.entry(variant).or_default() += 1;
+        for (switch, variant) in scenario.behaviours().unusual() {
+            *seen.entry((switch, variant.to_owned())).or_default() += 1;
         }
     }
     let expected: usize = SWITCHES.iter().map(|switch| switch.variants.len() - 1).sum();

@@ -90,7 +90,7 @@ fn releases_are_judged_by_what_acts() {
     assert_eq!(release("sglang-0.5.20", &[abort]), ["release_on_abort", "packing"]);
     assert_eq!(release("sglang-0.5.23", &[abort]), ["release_on_abort"]);
     assert_eq!(lint(&with(&["profile=sglang-0.5.20"])), []);
-    assert_eq!(Profile::ALL.len(), 4);
+    assert_eq!(Profile::all().len(), 4);
 }
 
 #[test]

@@ -58,6 +58,7 @@ const OUT_OF_BOUNDS: &[(&str, &str)] = &[
         "decode.draft=true",
         "decode.draft: must be false, since the checked planner lays out no draft rows, got",
     ),
+    ("behaviour.planner=fast", "behaviour.planner: must be one of checked, indexed, got \"fast\""),
     ("decode.leftover_rows=2", "decode.leftover_rows: must be 0 to 1 (by layout.page_size), got"),
     ("decode.cache=trie", "decode.cache: must be one of block_hash, none, radix, got \"trie\""),
     ("decode.eviction=x", "decode.eviction: must be one of lru, priority, got \"x\""),

@@ -240,6 +240,8 @@ fn the_demo_plan_has_no_impossible_cell_and_a_hundred_runs_of_each_layout_and_be
         evictions: names(&["lru", "mru"]),
         free_orders: names(&["sorted", "random"]),
         admissions: names(&["first_come"]),
+        planners: names(&["checked"]),
+        draft_planners: names(&[]),
     };
     for cell in (0..plan.cells()).map(CellId) {
         let scenario = plan.scenario(cell).unwrap();
