@@ -405,6 +405,11 @@ impl Findings {
         firsts.min_by_key(|finding| (finding.tick, finding.code))
     }
 
+    /// Whether there is a defect, in a word.
+    pub fn verdict(&self) -> &'static str {
+        if self.is_clean() { "clean" } else { "defect" }
+    }
+
     /// Whether a sound system could have left this: no defect.
     pub fn is_clean(&self) -> bool {
         self.by_code.keys().all(|code| code.severity() == Severity::Expected)

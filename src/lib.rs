@@ -50,6 +50,7 @@ pub mod pool;
 pub mod prompt;
 #[cfg(any(test, feature = "arbitrary"))]
 pub mod reference;
+pub mod replay;
 #[cfg(feature = "report")]
 pub mod report;
 pub mod rng;

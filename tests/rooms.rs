@@ -34,6 +34,7 @@ const ROOMS: &[&str] = &[
     "oracle",
     "world",
     "witness",
+    "replay",
     "reference",
     "minimize",
     "conform",

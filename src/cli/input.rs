@@ -12,7 +12,7 @@ use super::CliError;
 use crate::finding::{Code, Run};
 use crate::layout::Layout;
 use crate::minimize::{Minimized, minimize};
-use crate::scenario::validate::{self, Invalid};
+use crate::scenario::validate;
 use crate::scenario::{Scenario, file};
 use crate::witness::Calls;
 use crate::world::{self, Observer, Registry, Simulation};
@@ -63,12 +63,8 @@ pub(super) fn scenario(file: &Path, assignments: &[String]) -> Result<Source, Cl
 impl Source {
     /// Refuses a scenario that cannot be run.
     pub(super) fn validate(&self) -> Result<(), CliError> {
-        self.verdict().map_err(|error| self.error(&error))
-    }
-
-    /// Whether the scenario can be run.
-    pub(super) fn verdict(&self) -> Result<(), Invalid> {
         validate::validate(&self.scenario, &Registry::built_in().names())
+            .map_err(|error| self.error(&error))
     }
 
     /// Runs the scenario.

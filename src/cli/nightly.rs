@@ -9,7 +9,7 @@ use clap::Args;
 
 use super::interrupt::stop_on_interrupt;
 use super::output::{beside, cannot_write, print, say};
-use super::replay::{self, Verdict};
+use super::replay;
 use super::{CliError, Exit, sweep};
 use crate::finding::{Code, Named};
 use crate::fuzzing::CampaignError;
@@ -18,6 +18,7 @@ use crate::fuzzing::night::finds::{Defect, Find, Judge};
 use crate::fuzzing::night::page::page;
 use crate::fuzzing::night::state::State;
 use crate::fuzzing::night::{Night, SweepFigures, budget, target};
+use crate::replay::Verdict;
 use crate::scenario::lint::lint;
 use crate::stats::Rate;
 use crate::sweep::cell::CellId;

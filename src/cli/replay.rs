@@ -4,14 +4,13 @@ use std::path::{Path, PathBuf};
 
 use clap::{Args, ValueEnum};
 use rayon::prelude::*;
-use serde::Serialize;
 
 use super::emit::{self, Pieces};
+use super::input::{STDIN, is_stdin};
 use super::output::{Format, FormatArgs, print, print_json, say};
 use super::{CliError, Exit, input};
+use crate::replay::{Files, Replayed, Verdict};
 use crate::report::number::count;
-use crate::scenario::expect::{Unmet, not_refused, unmet};
-use crate::scenario::file;
 
 const EXAMPLES: &str = "\
 Examples:
@@ -47,23 +46,6 @@ enum Language {
     Python,
 }
 
-/// What became of one file.
-#[derive(Serialize)]
-pub(super) struct Replayed {
-    pub(super) file: String,
-    pub(super) verdict: Verdict,
-    /// Why it failed, or why it could not be run.
-    pub(super) reasons: Vec<String>,
-}
-
-#[derive(Clone, Copy, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "snake_case")]
-pub(super) enum Verdict {
-    Pass,
-    Fail,
-    Error,
-}
-
 pub(super) fn run(args: &ReplayArgs) -> Result<Exit, CliError> {
     if let Some(Language::Python) = args.emit {
         return emit_python(args);
@@ -90,10 +72,8 @@ pub(super) fn check(paths: &[PathBuf]) -> Result<Vec<Replayed>, CliError> {
             files.push(path.clone());
             continue;
         }
-        let mut found = Vec::new();
-        collect(path, &mut found)?;
-        let (expecting, others): (Vec<_>, Vec<_>) =
-            found.into_iter().partition(|file| may_expect(file));
+        let Files { expecting, others } = Files::below(path)
+            .map_err(|(folder, error)| CliError::input(format!("{}: {error}", folder.display())))?;
         for file in others {
             say(format_args!("passed over, without [expect]: {}", file.display()));
         }
@@ -104,7 +84,7 @@ pub(super) fn check(paths: &[PathBuf]) -> Result<Vec<Replayed>, CliError> {
         }
         files.extend(expecting);
     }
-    Ok(files.par_iter().map(|file| replay(file)).collect())
+    Ok(files.par_iter().map(|file| replayed(file)).collect())
 }
 
 /// Prints the script for the one scenario.
@@ -122,51 +102,19 @@ fn emit_python(args: &ReplayArgs) -> Result<Exit, CliError> {
     Ok(Exit::Clean)
 }
 
-/// The file itself, or every `*.toml` in the folder and below it, in the order of their names.
-fn collect(path: &Path, files: &mut Vec<PathBuf>) -> Result<(), CliError> {
-    if !path.is_dir() {
-        files.push(path.to_owned());
-        return Ok(());
+fn replayed(file: &Path) -> Replayed {
+    if !is_stdin(file) {
+        return Replayed::of_file(file);
     }
-    let fail = |error| CliError::input(format!("{}: {error}", path.display()));
-    let entries = std::fs::read_dir(path).map_err(fail)?;
-    let mut inner = entries
-        .map(|entry| entry.map(|entry| entry.path()))
-        .collect::<Result<Vec<PathBuf>, std::io::Error>>()
-        .map_err(fail)?;
-    inner.sort();
-    for path in inner {
-        if path.is_dir() || path.extension().is_some_and(|extension| extension == "toml") {
-            collect(&path, files)?;
-        }
-    }
-    Ok(())
-}
-
-/// Whether the file has an `[expect]`. One that cannot be read may, so that it is not passed over.
-fn may_expect(path: &Path) -> bool {
-    let table = std::fs::read_to_string(path).ok().and_then(|text| file::table(&text, "").ok());
-    // A plan's `expect` is a list.
-    table.is_none_or(|table| table.get("expect").is_some_and(toml::Value::is_table))
-}
-
-fn replay(file: &Path) -> Replayed {
-    let (verdict, reasons) = match differences(file) {
-        Ok(unmet) if unmet.is_empty() => (Verdict::Pass, Vec::new()),
-        Ok(unmet) => (Verdict::Fail, unmet.iter().map(Unmet::to_string).collect()),
-        Err(error) => (Verdict::Error, vec![error.to_string()]),
+    let replayed = match input::text(file) {
+        Ok(text) => Replayed::of_text(&text, STDIN, Path::new("")),
+        Err(error) => Replayed {
+            file: STDIN.to_owned(),
+            verdict: Verdict::Error,
+            reasons: vec![error.to_string()],
+        },
     };
-    Replayed { file: file.display().to_string(), verdict, reasons }
-}
-
-fn differences(file: &Path) -> Result<Vec<Unmet>, CliError> {
-    let source = input::scenario(file, &[])?;
-    let expect = source.scenario.expect.as_ref();
-    let expect = expect.ok_or_else(|| source.error(&"expect: must be given, got nothing"))?;
-    if let Some(field) = &expect.invalid {
-        return Ok(not_refused(field, source.verdict()).into_iter().collect());
-    }
-    Ok(unmet(expect, &source.run()?))
+    Replayed { file: file.display().to_string(), ..replayed }
 }
 
 fn text(replayed: &[Replayed]) -> String {

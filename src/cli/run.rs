@@ -1,22 +1,21 @@
 //! `kvseam run`: one scenario, its verdict, findings and figures.
 
-use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use clap::Args;
-use serde::Serialize;
 
 use super::output::{
     Align, Format, FormatArgs, Output, beside, columns, print, print_json, refuse_own_input, row,
     save_picture, severity, share,
 };
 use super::{CliError, Exit, input};
-use crate::finding::{Code, Finding, Kept, Metric, Named, Run, Severity, Tally};
+use crate::finding::{Code, Kept, Metric, Named, Run};
 use crate::picture::Picture;
 use crate::report::command::shell;
 use crate::report::number::{count, percent};
+use crate::scenario::summary::Summary;
 use crate::scenario::{Fault, Scenario};
-use crate::stats::{Interval, Rate};
+use crate::stats::Interval;
 use crate::witness::{All, Pools, Trace};
 use crate::world::Observer;
 
@@ -62,14 +61,17 @@ pub(super) fn run(args: &RunArgs) -> Result<Exit, CliError> {
         (false, None) => source.run()?,
         (is_traced, picture) => look(&source, is_traced, picture.as_deref())?,
     };
-    let answer = Answer {
-        scenario: &source.scenario,
-        run: &run,
-        reproduce: reproduce(&args.file, &args.set),
-    };
+    let reproduce = reproduce(&args.file, &args.set);
+    let mut summary = Summary::new(&source.scenario, &run);
     match args.output.format {
-        Format::Table => print(&answer.text())?,
-        Format::Json => print_json(&answer.json())?,
+        Format::Table => {
+            let answer = Answer { scenario: &source.scenario, run: &run, summary, reproduce };
+            print(&answer.text())?;
+        }
+        Format::Json => {
+            summary.reproduce = Some(reproduce);
+            print_json(&summary)?;
+        }
     }
     Ok(if run.findings.is_clean() { Exit::Clean } else { Exit::Defects })
 }
@@ -119,100 +121,11 @@ fn reproduce(file: &Path, assignments: &[String]) -> String {
 struct Answer<'a> {
     scenario: &'a Scenario,
     run: &'a Run,
+    summary: Summary<'a>,
     reproduce: String,
 }
 
-/// The answer as JSON.
-#[derive(Serialize)]
-struct Json<'a> {
-    title: &'a str,
-    verdict: &'static str,
-    digest: String,
-    ended: u64,
-    findings: Vec<FindingJson<'a>>,
-    chances: BTreeMap<&'static str, u64>,
-    marks: BTreeMap<&'static str, u64>,
-    metrics: BTreeMap<&'static str, u64>,
-    /// Paths of faults that found nothing to go wrong.
-    faults_never_struck: Vec<String>,
-    decode_hit_lengths: &'a BTreeMap<u32, u64>,
-    reproduce: &'a str,
-}
-
-/// The findings of one code as JSON.
-#[derive(Serialize)]
-struct FindingJson<'a> {
-    code: Code,
-    severity: Severity,
-    unit: &'static str,
-    count: u64,
-    chance: &'static str,
-    chances: u64,
-    /// `null` without chances, and where one chance had several findings.
-    rate: Option<RateJson>,
-    /// The first findings with their evidence.
-    first: &'a [Finding],
-    reproduce: &'a str,
-}
-
-#[derive(Serialize)]
-struct RateJson {
-    low: f64,
-    share: f64,
-    high: f64,
-}
-
-fn tallied<K: Named>(tally: &Tally<K>) -> BTreeMap<&'static str, u64> {
-    tally.iter().map(|(item, count)| (item.name(), count)).collect()
-}
-
 impl Answer<'_> {
-    fn verdict(&self) -> &'static str {
-        if self.run.findings.is_clean() { "clean" } else { "defect" }
-    }
-
-    fn digest(&self) -> String {
-        format!("{:016x}", self.run.digest)
-    }
-
-    /// How often a code was found, of how often it could have been.
-    /// `None` where that is no rate: without chances, and where one chance had several findings.
-    fn interval(&self, code: Code, kept: &Kept) -> Option<Interval> {
-        let rate = Rate { hits: kept.count, chances: self.run.chances.get(code.chance()) };
-        rate.interval().filter(|_| rate.hits <= rate.chances)
-    }
-
-    fn json(&self) -> Json<'_> {
-        let findings = self.run.findings.iter().map(|(code, kept)| FindingJson {
-            code,
-            severity: code.severity(),
-            unit: code.unit(),
-            count: kept.count,
-            chance: code.chance().name(),
-            chances: self.run.chances.get(code.chance()),
-            rate: self.interval(code, kept).map(|Interval { low, share, high }| RateJson {
-                low,
-                share,
-                high,
-            }),
-            first: &kept.first,
-            reproduce: &self.reproduce,
-        });
-        Json {
-            title: &self.scenario.title,
-            verdict: self.verdict(),
-            digest: self.digest(),
-            ended: self.run.ended.0,
-            findings: findings.collect(),
-            chances: tallied(&self.run.chances),
-            marks: tallied(&self.run.marks),
-            metrics: tallied(&self.run.metrics),
-            faults_never_struck: self.idle_faults().map(|(path, _)| path).collect(),
-            decode_hit_lengths: &self.run.decode_hit_lengths,
-            reproduce: &self.reproduce,
-        }
-    }
-
     fn text(&self) -> String {
         let codes = self.run.findings.iter().count();
         let found = match codes {
@@ -220,7 +133,8 @@ impl Answer<'_> {
             1 => "findings of 1 code".to_owned(),
             more => format!("findings of {more} codes"),
         };
-        let mut text = format!("{}\nverdict: {}, {found}\n", self.scenario.title, self.verdict());
+        let mut text =
+            format!("{}\nverdict: {}, {found}\n", self.scenario.title, self.run.findings.verdict());
         if codes > 0 {
             text += &format!("\n{}", self.findings());
             for (code, kept) in self.run.findings.iter() {
@@ -234,7 +148,7 @@ impl Answer<'_> {
         let mut rows = vec![row(["code", "severity", "count", "of", "rate", "95 % interval"])];
         for (code, kept) in self.run.findings.iter() {
             let chances = self.run.chances.get(code.chance());
-            let (rate, range) = match self.interval(code, kept) {
+            let (rate, range) = match self.summary.interval(code, kept) {
                 None if chances == 0 => ("not reached".to_owned(), String::new()),
                 None => ("several each".to_owned(), String::new()),
                 Some(Interval { low, share, high }) => {
@@ -273,14 +187,6 @@ impl Answer<'_> {
         format!("{}: {}\n{}", code.name(), code.doc(), columns(&[Align::Left, Align::Left], &rows))
     }
 
-    /// Faults that found nothing to go wrong, by their path in the scenario.
-    fn idle_faults(&self) -> impl Iterator<Item = (String, &Fault)> {
-        self.run.faults_idle.iter().map(|&number| {
-            let fault = &self.scenario.faults[number];
-            (format!("faults.{number}.{}", fault.kind()), fault)
-        })
-    }
-
     fn figures(&self) -> String {
         let mut rows = vec![
             vec!["requests".to_owned(), self.requests()],
@@ -298,9 +204,9 @@ impl Answer<'_> {
             vec!["prefill busy".to_owned(), self.busy()],
             vec!["rows judged".to_owned(), self.metric(Metric::RowsJudged)],
             vec!["ended".to_owned(), format!("tick {}", count(self.run.ended.0))],
-            vec!["digest".to_owned(), self.digest()],
+            vec!["digest".to_owned(), self.summary.digest()],
         ]);
-        for (path, fault) in self.idle_faults() {
+        for (path, fault) in self.summary.idle_faults() {
             rows.push(vec![
                 "fault never struck".to_owned(),
                 format!("{path}: {}", why_idle(fault)),

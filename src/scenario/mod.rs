@@ -41,6 +41,7 @@ pub mod expect;
 pub mod file;
 pub mod generate;
 pub mod lint;
+pub mod summary;
 pub mod validate;
 
 /// The version of the scenario format that this release reads and writes.

@@ -21,7 +21,7 @@ use super::plan::{Plan, PlanError, Sources};
 use super::run_set::RunSet;
 use super::schema::{self, key};
 use super::shard::Shard;
-use crate::finding::{Findings, Named, Run, Tally};
+use crate::finding::{Named, Run, Tally};
 use crate::scenario::Scenario;
 
 /// What a ledger's content is, but for wall times and the paths by which files were named.
@@ -295,11 +295,6 @@ impl Ledger {
     }
 }
 
-/// Whether what a run found is a defect, as the `verdict` column spells it.
-pub fn verdict(findings: &Findings) -> &'static str {
-    if findings.is_clean() { "clean" } else { "defect" }
-}
-
 pub(super) fn sqlite(path: &Path, source: rusqlite::Error) -> LedgerError {
     let path = path.to_owned();
     match source.sqlite_error_code() {
@@ -372,7 +367,7 @@ fn insert(transaction: &Transaction, plan: &Plan, record: &Record) -> rusqlite::
     let run = signed(record.run.0);
     let (cell, seed) = plan.place(record.run);
     let (verdict, error, ended, digest) = match &record.outcome {
-        Ok(left) => (verdict(&left.findings), None, left.ended.0, left.digest),
+        Ok(left) => (left.findings.verdict(), None, left.ended.0, left.digest),
         Err(error) => ("error", Some(error), 0, 0),
     };
     transaction
