@@ -168,18 +168,10 @@ fn stretches(page: PageSize, tokens: u32, pages: &[PageId]) -> Vec<SourceStretch
 }
 
 /// Whether a token and the one N behind it can be in neighbouring rows: always for a single rank,
-/// else only across a jump back by N - 1 rows, or where stretches are so short that a rank skips
-/// some.
+/// else only where a stretch between them is so short that a rank skips it. Across a single jump
+/// they cannot: the rows in between would stand on both sides of it, and a source page is listed
+/// once.
 fn may_adjoin(source: &[SourceStretch], ranks: u32) -> bool {
-    let jumps_back = |pair: &[SourceStretch]| {
-        let end = u64::from(pair[0].row.0) + u64::from(pair[0].len);
-        u64::from(pair[1].row.0) + u64::from(ranks) == end + 1
-    };
-    let is_short = |stretch: &SourceStretch| stretch.len < ranks;
-    ranks == 1
-        || source.windows(2).any(jumps_back)
-        || source
-            .len()
-            .checked_sub(1)
-            .is_some_and(|last| source[1..last.max(1)].iter().any(is_short))
+    let between = source.get(1..source.len().saturating_sub(1)).unwrap_or_default();
+    ranks == 1 || between.iter().any(|stretch| stretch.len < ranks)
 }

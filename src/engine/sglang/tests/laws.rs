@@ -173,8 +173,8 @@ fn orders(count: u32) -> Vec<Vec<PageId>> {
         .collect()
 }
 
-/// Among them pieces whose source jumps back by N - 1 rows or skips a rank, fewer rows a page than
-/// ranks, a single rank, and first and last pages that are not full.
+/// Among them pieces whose source jumps back by N - 1 rows, pages of fewer rows than ranks, so that
+/// a stretch of the source skips a rank, a single rank, and first and last pages that are not full.
 #[test]
 fn every_small_piece_says_for_each_rank_what_the_plan_of_that_rank_says() {
     let mut planned = 0;
