@@ -5,6 +5,7 @@
 
 use super::axis::Point;
 use super::plan::Plan;
+use super::runner::caught;
 use crate::scenario::Scenario;
 
 /// The number of a cell.
@@ -77,7 +78,7 @@ impl Plan {
     }
 
     /// Why a cell is not run, if it is not: the reason of a filter, or what `check` says of its
-    /// scenario.
+    /// scenario. Where `check` panics the cell is run, so that its runs fail and say so.
     pub fn impossible(
         &self,
         cell: CellId,
@@ -87,7 +88,10 @@ impl Plan {
         let filter = self.filters.iter().find(|filter| filter.selection.has(&indices));
         match filter {
             Some(filter) => Some(filter.reason.clone()),
-            None => self.scenario(cell).and_then(|scenario| check(&scenario)).err(),
+            None => {
+                let checked = |scenario| caught(|| check(&scenario)).unwrap_or(Ok(()));
+                self.scenario(cell).and_then(checked).err()
+            }
         }
     }
 }

@@ -5,7 +5,6 @@
 //! while the others go on with runs. Only `micros` depends on threads and batches.
 
 use std::collections::BTreeMap;
-use std::panic::{self, AssertUnwindSafe};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError, TryLockError};
 use std::thread;
@@ -15,7 +14,7 @@ use super::cell::{CellId, RunId};
 use super::judge::Judged;
 use super::ledger::{Ledger, LedgerError, Record};
 use super::plan::Plan;
-use super::runner::Runner;
+use super::runner::{Runner, caught};
 use crate::scenario::Scenario;
 
 /// Records that make a batch even before its time.
@@ -30,6 +29,9 @@ const BATCH_TIME: Duration = Duration::from_millis(500);
 const TAKE_TIME: Duration = Duration::from_millis(10);
 /// Runs that a thread takes at most at a time.
 const TAKE_RUNS_MAX: usize = 256;
+/// Cells that a thread keeps where it goes seed by seed, so that each is made and checked once. A
+/// scenario is a few kilobytes unless it spells out its requests. Of more cells the first are kept.
+const CELLS_KEPT: usize = 1_024;
 
 /// Why a sweep ended before its time.
 #[derive(Debug, thiserror::Error)]
@@ -130,9 +132,11 @@ struct Execution<'a, R, P> {
     failed: AtomicBool,
 }
 
-/// The cell of a thread's last run.
+/// The cells that a thread has at hand.
+type Cells = BTreeMap<CellId, Cell>;
+
+/// A cell of which a thread does runs.
 struct Cell {
-    id: CellId,
     scenario: Scenario,
     /// Why it cannot be run, if it cannot: another registry may have begun the ledger.
     checked: Result<(), String>,
@@ -159,12 +163,12 @@ where
     }
 
     fn work(&self) -> Result<(), SweepError> {
-        let mut cell = None;
+        let mut cells = Cells::new();
         let mut take = 1;
         loop {
             let taken = self.take(take);
             let began = Instant::now();
-            let records = self.records(&taken, &mut cell);
+            let records = self.records(&taken, &mut cells);
             let is_last = records.len() < taken.len() || taken.is_empty();
             take = match began.elapsed() {
                 time if time < TAKE_TIME / 2 => (2 * take).min(TAKE_RUNS_MAX),
@@ -185,31 +189,34 @@ where
         std::iter::from_fn(|| left.next()).take(count).collect()
     }
 
-    /// The records of these runs, or of the first of them if it is to stop. `cell` is that
-    /// of the thread's last run: consecutive runs share it.
-    fn records(&self, runs: &[RunId], cell: &mut Option<Cell>) -> Vec<Record> {
+    /// The records of these runs, or of the first of them if it is to stop.
+    fn records(&self, runs: &[RunId], cells: &mut Cells) -> Vec<Record> {
         let mut records = Vec::with_capacity(runs.len());
         for &id in runs {
             if self.is_over() {
                 break;
             }
             let (place, seed) = self.plan.place(id);
-            if cell.as_ref().is_none_or(|last| last.id != place) {
-                *cell = Some(self.cell(place));
-            }
-            let cell = cell.as_mut().expect("it was just made");
+            let cell = self.cell(place, cells);
             cell.scenario.seed = seed;
             records.push(record(id, cell, &self.runner));
         }
         records
     }
 
-    fn cell(&self, id: CellId) -> Cell {
-        let scenario = self.plan.scenario(id);
-        let scenario = scenario
-            .expect("a cell that does not parse is impossible, with its reason in the ledger");
-        let checked = self.runner.check(&scenario);
-        Cell { id, scenario, checked }
+    /// A cell, out of those at hand or put there.
+    fn cell<'c>(&self, id: CellId, cells: &'c mut Cells) -> &'c mut Cell {
+        let kept = if self.plan.budget.seconds.is_some() { CELLS_KEPT } else { 1 };
+        if cells.len() == kept && !cells.contains_key(&id) {
+            cells.pop_last();
+        }
+        cells.entry(id).or_insert_with(|| {
+            let scenario = self.plan.scenario(id);
+            let scenario = scenario
+                .expect("a cell that does not parse is impossible, with its reason in the ledger");
+            let checked = caught(|| self.runner.check(&scenario)).unwrap_or_else(Err);
+            Cell { scenario, checked }
+        })
     }
 
     fn is_over(&self) -> bool {
@@ -265,12 +272,7 @@ fn lock<T: ?Sized>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 fn record(id: RunId, cell: &Cell, runner: &impl Runner) -> Record {
     let began = Instant::now();
     let run = || cell.checked.clone().and_then(|()| runner.run(&cell.scenario));
-    // A run that breaks an invariant of ours is a failed run, not the end of the sweep.
-    let outcome = panic::catch_unwind(AssertUnwindSafe(run)).unwrap_or_else(|panic| {
-        let message = panic.downcast_ref::<String>().map(String::as_str);
-        let message = message.or_else(|| panic.downcast_ref::<&str>().copied());
-        Err(format!("panicked: {}", message.unwrap_or("without a message")))
-    });
+    let outcome = caught(run).unwrap_or_else(Err);
     Record {
         run: id,
         outcome,

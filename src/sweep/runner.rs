@@ -1,5 +1,6 @@
 //! What a sweep runs its scenarios with.
 
+use std::panic::{self, AssertUnwindSafe};
 use std::path::{Path, PathBuf};
 
 use super::plan::Plan;
@@ -11,8 +12,8 @@ use crate::world::{Registry, Simulation};
 /// Runs scenarios; the real one is the [`Simulator`]. Any function of a scenario that needs no
 /// check is one as well.
 pub trait Runner: Sync {
-    /// Says why the scenario cannot be run, whatever its seed, if it cannot. A thread asks once
-    /// before the runs of a cell.
+    /// Says why the scenario cannot be run, whatever its seed, if it cannot. A thread asks before
+    /// its first run of a cell.
     fn check(&self, scenario: &Scenario) -> Result<(), String>;
 
     /// Runs a scenario that was checked under some seed. The error says why it could not be run.
@@ -27,6 +28,16 @@ impl<F: Fn(&Scenario) -> Result<Run, String> + Sync> Runner for F {
     fn run(&self, scenario: &Scenario) -> Result<Run, String> {
         self(scenario)
     }
+}
+
+/// What `call` says, or that it panicked. A check or a run that breaks an invariant of ours makes
+/// its runs fail, with the panic's message; it does not end the sweep.
+pub(super) fn caught<T>(call: impl FnOnce() -> T) -> Result<T, String> {
+    panic::catch_unwind(AssertUnwindSafe(call)).map_err(|panic| {
+        let message = panic.downcast_ref::<String>().map(String::as_str);
+        let message = message.or_else(|| panic.downcast_ref::<&str>().copied());
+        format!("panicked: {}", message.unwrap_or("without a message"))
+    })
 }
 
 /// The simulated system with the policies of a registry, for the scenarios of one plan.

@@ -161,6 +161,56 @@ fn runs_that_cannot_be_run_are_counted_and_kept_apart() {
     assert_eq!((summary.runs, summary.errors), (0, 3));
 }
 
+/// Runs [`fake`] behind a check of its own.
+struct Checked<C>(C);
+
+impl<C: Fn(&Scenario) -> Result<(), String> + Sync> Runner for Checked<C> {
+    fn check(&self, scenario: &Scenario) -> Result<(), String> {
+        (self.0)(scenario)
+    }
+
+    fn run(&self, scenario: &Scenario) -> Result<Run, String> {
+        fake(scenario)
+    }
+}
+
+#[test]
+fn a_panic_of_a_check_or_of_a_run_fails_the_runs_and_the_sweep_goes_on() {
+    let has_one_rank = |scenario: &Scenario| scenario.layout.ranks == 1;
+    let broken_check = |scenario: &Scenario| match has_one_rank(scenario) {
+        true => panic!("a broken invariant of the check"),
+        false => check(scenario),
+    };
+    let broken_run = |scenario: &Scenario| match has_one_rank(scenario) {
+        true => panic!("a broken invariant of the run"),
+        false => fake(scenario),
+    };
+    let stop = AtomicBool::new(false);
+    let path = Scratch::new("panicking-check");
+    let mut ledger = Ledger::start(&path.0, &small(), broken_check).unwrap();
+    let of_check = execute(&mut ledger, 2, &stop, Checked(broken_check), |_| {}).unwrap();
+    let path = Scratch::new("panicking-run");
+    let mut ledger = Ledger::start(&path.0, &small(), check).unwrap();
+    let of_run = execute(&mut ledger, 2, &stop, broken_run, |_| {}).unwrap();
+    assert_eq!(of_run.judged.errors, 12, "four cells of one rank, of three seeds");
+    assert_eq!(of_check, of_run);
+}
+
+#[test]
+fn a_sweep_by_seconds_checks_each_cell_once() {
+    let text = PLAN.replace("marks =", "budget = { seconds = 600 }\nmarks =");
+    let plan = Plan::parse(sources(&text)).unwrap();
+    let checks = AtomicU64::new(0);
+    let counted = |scenario: &Scenario| {
+        checks.fetch_add(1, Ordering::Relaxed);
+        check(scenario)
+    };
+    let (path, stop) = (Scratch::new("by-seconds"), AtomicBool::new(false));
+    let mut ledger = Ledger::start(&path.0, &plan, check).unwrap();
+    let outcome = execute(&mut ledger, 1, &stop, Checked(counted), |_| {}).unwrap();
+    assert_eq!((outcome.progress.done, checks.into_inner()), (18, 6));
+}
+
 #[test]
 fn progress_is_reported_from_what_is_there_to_the_total() {
     let path = Scratch::new("progress");
