@@ -95,9 +95,6 @@ fn a_switch_is_asked_for_at_one_place() {
         ("retraction", 3),
         // Before all arrivals, or with each.
         ("resumption", 2),
-        // What a rank's rows are, and whether a piece can be laid out once for all ranks.
-        ("relayout", 2),
-        ("rows", 2),
     ]);
     let mut text = String::new();
     for room in ["world", "planner", "pool", "cache"] {

@@ -47,7 +47,7 @@ use log::Log;
 use prefill::Prefill;
 use queue::{Queue, Timer};
 use request::Requests;
-use setup::{Setup, draft_rows, timers_max};
+use setup::{RowRules, Setup, draft_rows, timers_max};
 use store::Store;
 use transfer::Transfers;
 
@@ -96,6 +96,7 @@ impl<'a> World<'a> {
             layout,
             transfer: scenario.profile.engine().transfer,
             planner: registry.planners[&switches.planner](),
+            rows: RowRules::of(scenario, switches),
             pairing: arrival::pair(scenario),
         };
         let builder = Builder { registry, switches, layout, seed: scenario.seed };

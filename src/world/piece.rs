@@ -7,6 +7,7 @@ use super::context::Context;
 use super::observer::Call;
 use super::prefill::sending::CutPiece;
 use super::reading::{SharedPiece, read_rows};
+use super::setup::Setup;
 use super::transfer::Destination;
 use crate::behaviour::{DestinationList, DraftRows, Relayout, Rows};
 use crate::engine::sglang::untranslated;
@@ -185,72 +186,63 @@ fn plan_ranks(
     cx: &Context<'_>,
 ) -> (Vec<(Rank, RankPlan)>, Option<Refused>) {
     let layout = cx.setup.layout;
-    let mut parts = Vec::new();
-    let mut refused: Option<Refused> = None;
-    match PlanInput::new(layout, Rank(0), piece, source_pages, target_pages) {
-        Ok(input) => {
-            let shared = lay_out_for_all(&input, cx);
-            for rank in layout.each_rank() {
-                let rows = match &shared {
-                    Some(piece) => Ok(RankPlan::of_piece(piece)),
-                    None => lay_out(&input.for_rank(rank).expect("a rank of the layout"), cx),
-                };
-                match rows {
-                    Ok(plan) => parts.push((rank, plan)),
-                    Err(refusal) => {
-                        let first = || Refused {
-                            code: refusal.text().code,
-                            ranks: Vec::new(),
-                            said: refusal.to_string(),
-                        };
-                        refused.get_or_insert_with(first).ranks.push(rank);
-                    }
-                }
-            }
-        }
+    let input = match PlanInput::new(layout, Rank(0), piece, source_pages, target_pages) {
+        Ok(input) => input,
         Err(error) => {
             let ranks = layout.each_rank().collect();
             let said = error.to_string();
-            refused = Some(Refused { code: Code::RefusedInput, ranks, said });
+            return (Vec::new(), Some(Refused { code: Code::RefusedInput, ranks, said }));
+        }
+    };
+    if let Some(piece) = lay_out_for_all(&input, &cx.setup) {
+        let part = |rank| (rank, RankPlan::of_piece(&piece));
+        return (layout.each_rank().map(part).collect(), None);
+    }
+    let mut parts = Vec::new();
+    let mut refused: Option<Refused> = None;
+    for rank in layout.each_rank() {
+        match lay_out(&input.for_rank(rank).expect("a rank of the layout"), &cx.setup) {
+            Ok(plan) => parts.push((rank, plan)),
+            Err(refusal) => {
+                let first = || Refused {
+                    code: refusal.text().code,
+                    ranks: Vec::new(),
+                    said: refusal.to_string(),
+                };
+                refused.get_or_insert_with(first).ranks.push(rank);
+            }
         }
     }
     (parts, refused)
 }
 
+/// The rows of all ranks at once, if the planner can lay them out so, refuses no rank, and nothing
+/// else has a hand in them.
+fn lay_out_for_all(input: &PlanInput<'_>, setup: &Setup<'_>) -> Option<Rc<SharedPiece>> {
+    if !setup.rows.are_the_planners() {
+        return None;
+    }
+    let mut ranks = setup.layout.each_rank().map(|rank| input.for_rank(rank));
+    let passes =
+        ranks.all(|input| setup.planner.check(&input.expect("a rank of the layout")).is_ok());
+    let plan = if passes { setup.planner.plan_piece(input) } else { None };
+    plan.map(|plan| Rc::new(SharedPiece::new(plan)))
+}
+
 /// The rows of one rank's part of a piece, and its draft rows.
-fn lay_out(input: &PlanInput<'_>, cx: &Context<'_>) -> Result<RankPlan, Refusal> {
-    let setup = &cx.setup;
-    let plan = match setup.switches.relayout {
+fn lay_out(input: &PlanInput<'_>, setup: &Setup<'_>) -> Result<RankPlan, Refusal> {
+    let plan = match setup.rows.relayout {
         Relayout::PerRank => setup.planner.plan_runs(input)?,
         Relayout::None => untranslated::page_by_page(input),
     };
-    let draft = match setup.switches.draft_rows {
-        _ if !setup.scenario.decode.draft => RunPlan::default(),
-        DraftRows::Own => setup.planner.draft_runs(input)?.unwrap_or_default(),
-        DraftRows::ByTargetList => plan.clone(),
+    let draft = match setup.rows.draft {
+        None => RunPlan::default(),
+        Some(DraftRows::Own) => setup.planner.draft_runs(input)?.unwrap_or_default(),
+        Some(DraftRows::ByTargetList) => plan.clone(),
     };
-    let plan = match setup.switches.rows {
+    let plan = match setup.rows.rows {
         Rows::PerRank => plan,
         Rows::VirtualAsLocal => untranslated::virtual_rows(&plan, input.layout(), input.rank()),
     };
     Ok(RankPlan { rows: PartRows::Own(plan), draft })
-}
-
-/// The rows of all ranks at once, if the planner can lay them out so, no rank is refused, and no
-/// switch or draft KV changes what the planner says.
-fn lay_out_for_all(input: &PlanInput<'_>, cx: &Context<'_>) -> Option<Rc<SharedPiece>> {
-    let setup = &cx.setup;
-    let (relayout, rows) = (setup.switches.relayout, setup.switches.rows);
-    let is_plain = relayout == Relayout::PerRank && rows == Rows::PerRank;
-    if !is_plain || setup.scenario.decode.draft {
-        return None;
-    }
-    let passes = |rank| {
-        let input = input.for_rank(rank).expect("a rank of the layout");
-        setup.planner.check(&input).is_ok()
-    };
-    if !setup.layout.each_rank().all(passes) {
-        return None;
-    }
-    Some(Rc::new(SharedPiece::new(setup.planner.plan_piece(input)?)))
 }

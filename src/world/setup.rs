@@ -1,6 +1,9 @@
-//! What holds for a whole run: the scenario, its switches, the layout, the planner.
+//! What holds for a whole run: the scenario, its switches, the layout, the planner and who has a
+//! hand in its rows.
 
-use crate::behaviour::{Behaviours, CacheKey, PrefillStart, ReplicatedPool};
+use crate::behaviour::{
+    Behaviours, CacheKey, DraftRows, PrefillStart, Relayout, ReplicatedPool, Rows,
+};
 use crate::engine::TransferMode;
 use crate::engine::connection::{Pairing, PeerRefusal};
 use crate::engine::sglang::packing::PackRegions;
@@ -18,8 +21,35 @@ pub(super) struct Setup<'a> {
     pub(super) layout: Layout,
     pub(super) transfer: TransferMode,
     pub(super) planner: Box<dyn Planner>,
+    /// Who has a hand in the rows of a rank's part of a piece.
+    pub(super) rows: RowRules,
     /// Whether the peers of every request can be connected.
     pub(super) pairing: Result<Pairing, PeerRefusal>,
+}
+
+/// What changes the rows that the planner lays out, and what draft rows go with them.
+#[derive(Clone, Copy)]
+pub(super) struct RowRules {
+    pub(super) relayout: Relayout,
+    pub(super) rows: Rows,
+    /// `None` where decode keeps no draft KV.
+    pub(super) draft: Option<DraftRows>,
+}
+
+impl RowRules {
+    pub(super) fn of(scenario: &Scenario, switches: Behaviours) -> RowRules {
+        RowRules {
+            relayout: switches.relayout,
+            rows: switches.rows,
+            draft: scenario.decode.draft.then_some(switches.draft_rows),
+        }
+    }
+
+    /// Whether the planner alone says what the rows are, and there are no others.
+    pub(super) fn are_the_planners(self) -> bool {
+        let RowRules { relayout, rows, draft } = self;
+        (relayout, rows, draft) == (Relayout::PerRank, Rows::PerRank, None)
+    }
 }
 
 impl Setup<'_> {
