@@ -48,6 +48,7 @@ use crate::event::{Event, Holder, Outcome, Part, Server, Side, Write};
 use copies::Copies;
 use evidence::describe;
 use ownership::{Ledger, Ledgers, Violation};
+pub use placement::Fate;
 use placement::{Stripes, Transfer, Verdict};
 use progress::Progress;
 use requests::{Record, Requests};
@@ -190,6 +191,30 @@ impl Oracle {
         &self.findings
     }
 
+    /// What became of each position that the request's present transfer stores in `table` when it
+    /// is complete, from 0 on, as far as is known now. `memory` is that of the request's decode
+    /// server by rank. Draft KV is left out.
+    pub fn fates(&self, request: RequestId, table: &[PageId], memory: &[Memory]) -> Vec<Fate> {
+        let transfer = self.requests.transfer(request);
+        transfer.map_or_else(Vec::new, |transfer| transfer.fates(table, (memory, &self.texts)))
+    }
+
+    /// Whether the copy `part` writes in every row the KV of the position that the row stores,
+    /// where the request's pages are those of `table`. Of a transfer that has ended nothing
+    /// belongs.
+    pub fn belongs(&self, table: &[PageId], part: Part, writes: &[Write]) -> bool {
+        let transfer = self.requests.transfer(part.request);
+        let Some(transfer) = transfer.filter(|transfer| transfer.attempt == part.attempt) else {
+            return writes.is_empty();
+        };
+        writes.iter().all(|write| {
+            let ordinal = (0..).zip(table).find(|(_, page)| **page == write.page);
+            ordinal.is_some_and(|(ordinal, _)| {
+                transfer.belongs(part.rank, ordinal, write, &self.texts)
+            })
+        })
+    }
+
     /// Counts a chance that no event carries.
     pub fn chance(&mut self, chance: Chance) {
         self.chances.add(chance, 1);
@@ -244,10 +269,6 @@ impl Oracle {
 
     fn record(&mut self, request: RequestId) -> &mut Record {
         self.requests.get(request)
-    }
-
-    fn text(&self, request: RequestId) -> Rc<Sequence> {
-        Rc::clone(self.texts.get(request).expect("events follow an arrival"))
     }
 
     /// The request's transfer, and what it is judged by.
@@ -348,12 +369,12 @@ impl Oracle {
             Side::Prefill => Stripes { ranks: 1, draft: false, ..self.stripes },
             Side::Decode => self.stripes,
         };
-        let text = self.text(request);
+        let text_len = self.texts.get(request).expect("events follow an arrival").len();
         let whole = Tokens(Pages::of(pages).0 * stripes.page_positions());
         // Content alone counts here, so everything counts as matched.
-        let end = whole.min(text.len());
-        let longer = whole > text.len();
-        let content = Transfer::new(stripes, (request, text), whole, whole, whole);
+        let end = whole.min(text_len);
+        let longer = whole > text_len;
+        let content = Transfer::new(stripes, request, whole, whole, whole);
         let shown = (memory, &self.texts);
         let target = content.judge(pages, shown, Tokens(0), end);
         let drafts = content.judge_drafts(pages, shown, Tokens(0), end);
@@ -395,10 +416,9 @@ impl Oracle {
 
     /// The request's transfer, or what is to be remembered for the reservation that follows.
     fn present_or_next(&mut self, request: RequestId) -> &mut Transfer {
-        let own = (request, self.text(request));
         let (stripes, none) = (self.stripes, Tokens(0));
         let record = self.record(request);
-        record.transfer.get_or_insert_with(|| Transfer::new(stripes, own, none, none, none))
+        record.transfer.get_or_insert_with(|| Transfer::new(stripes, request, none, none, none))
     }
 
     fn reserved(
@@ -412,12 +432,11 @@ impl Oracle {
     ) {
         self.chances.add(Chance::Reservations, 1);
         let stripes = self.stripes;
-        let own = (request, self.text(request));
         let record = self.record(request);
         let hits = record.transfer.take();
         let (match_right, source_right) =
             hits.map_or((true, true), |hits| (hits.match_right, hits.source_right));
-        let mut transfer = Transfer::new(stripes, own, length, prefix, matched);
+        let mut transfer = Transfer::new(stripes, request, length, prefix, matched);
         transfer.trust_match(match_right);
         transfer.source_right = source_right;
         transfer.attempt = attempt;

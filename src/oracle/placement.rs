@@ -6,15 +6,13 @@
 //! match, when it was written for this request. In draft KV, every rank keeps position p in row p
 //! mod V of the page at ordinal p div V, with V = P·N.
 //!
-//! [`Transfer::judge`] works by extents; [`Transfer::fate`] is the same for one row, and a test
+//! [`Transfer::judge`] works by extents; [`Transfer::fates`] is the same row by row, and a test
 //! holds one against the other.
-
-use std::rc::Rc;
 
 use crate::event::Write;
 use crate::finding::Code;
 use crate::memory::{Extent, Memory, Stamp};
-use crate::prompt::{Sequence, Texts};
+use crate::prompt::Texts;
 use crate::units::{PageId, Rank, RequestId, Tokens};
 
 /// The striping as the oracle counts it.
@@ -51,13 +49,17 @@ impl Stripes {
     }
 }
 
-/// What became of one position.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum Fate {
+/// What became of one position of a transfer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Fate {
+    /// Its row holds its own KV.
     Right,
+    /// Its row was never written for this request, or holds nothing.
     Missing,
-    Shifted,
-    Foreign,
+    /// Its row holds KV of another position of the same request, which is this one.
+    Shifted(Tokens),
+    /// Its row holds KV of another request's token, written for this request.
+    Foreign(RequestId),
 }
 
 /// What became of a stretch of positions.
@@ -83,8 +85,8 @@ impl Verdict {
         let wrong = match fate {
             Fate::Right => return,
             Fate::Missing => &mut self.missing,
-            Fate::Shifted => &mut self.shifted,
-            Fate::Foreign => &mut self.foreign,
+            Fate::Shifted(_) => &mut self.shifted,
+            Fate::Foreign(_) => &mut self.foreign,
         };
         wrong.rows += 1;
         // By lowest position, whichever rank is looked at first.
@@ -146,7 +148,6 @@ pub(super) struct Transfer {
     pub(super) attempt: u32,
     /// The request whose transfer it is.
     request: RequestId,
-    text: Rc<Sequence>,
     /// Positions that must be stored when it is complete.
     pub(super) length: Tokens,
     /// What decode told prefill that it has.
@@ -169,18 +170,16 @@ pub(super) struct Transfer {
 impl Transfer {
     pub(super) fn new(
         stripes: Stripes,
-        (request, text): (RequestId, Rc<Sequence>),
+        request: RequestId,
         length: Tokens,
         prefix: Tokens,
         matched: Tokens,
     ) -> Transfer {
-        let own = || (request, Rc::clone(&text));
-        let draft = || Transfer::new(stripes.of_draft(), own(), length, prefix, matched);
+        let draft = || Transfer::new(stripes.of_draft(), request, length, prefix, matched);
         Transfer {
             drafts: std::iter::repeat_with(draft).take(stripes.drafts()).collect(),
             attempt: 0,
             request,
-            text,
             length,
             prefix,
             matched,
@@ -290,9 +289,21 @@ impl Transfer {
         })
     }
 
+    /// Whether what a copy writes on `rank`, in the page at `ordinal`, is in every row the KV of
+    /// the position that the row stores.
+    pub(super) fn belongs(&self, rank: Rank, ordinal: u32, write: &Write, texts: &Texts) -> bool {
+        let Stripes { ranks, .. } = self.stripes;
+        let position = Tokens((self.first_row(ordinal) + write.start) * ranks + rank.0);
+        let in_step = |(stamp, step): (Stamp, u32)| {
+            stamp.position == position && (write.len == 1 || step == ranks)
+        };
+        write.content.is_some_and(in_step) && self.owns_content(write, texts)
+    }
+
     /// Whether `stamp` is KV of this request's text.
     fn is_own(&self, stamp: &Stamp, texts: &Texts) -> bool {
-        stamp.text == self.request || stamp.is_of(&self.text, texts)
+        stamp.text == self.request
+            || texts.get(self.request).is_some_and(|text| stamp.is_of(text, texts))
     }
 
     /// What became of `position`, whose row holds `held`.
@@ -309,10 +320,27 @@ impl Transfer {
         }
         match held {
             Some(_) if content_right => Fate::Right,
-            Some(held) if self.is_own(&held, texts) => Fate::Shifted,
-            Some(_) => Fate::Foreign,
+            Some(held) if self.is_own(&held, texts) => Fate::Shifted(held.position),
+            Some(held) => Fate::Foreign(held.writer),
             None => Fate::Missing,
         }
+    }
+
+    /// What became of each position that the complete transfer stores in `table`, from 0 on.
+    pub(super) fn fates(
+        &self,
+        table: &[PageId],
+        (memory, texts): (&[Memory], &Texts),
+    ) -> Vec<Fate> {
+        let Stripes { page, ranks, .. } = self.stripes;
+        let fate = |position: u32| {
+            let (rank, local) = (position % ranks, position / ranks);
+            let held = table
+                .get((local / page) as usize)
+                .and_then(|&id| memory[rank as usize].row(id, local % page));
+            self.fate(Tokens(position), held, texts)
+        };
+        (0..self.length.0).map(fate).collect()
     }
 
     /// Judges positions `from..to` of the sequence stored in `table`, `memory` beginning with that
@@ -433,6 +461,8 @@ impl Transfer {
 
 #[cfg(test)]
 mod tests {
+    use std::rc::Rc;
+
     use proptest::prelude::*;
 
     use super::*;
@@ -448,13 +478,12 @@ mod tests {
         Write { page: PageId(page), start, len, content: Some((stamp, step)) }
     }
 
-    /// A text of one content.
-    fn plain(content: u64, len: u32) -> (Rc<Sequence>, Texts) {
+    /// [`ME`]'s text, of one content.
+    fn plain(content: u64, len: u32) -> Texts {
         let run = Run::whole(ContentId(content), Tokens(len));
-        let text = Rc::new(Chains::default().sequence(0, [run]));
         let mut texts = Texts::default();
-        texts.insert(ME, Rc::clone(&text));
-        (text, texts)
+        texts.insert(ME, Rc::new(Chains::default().sequence(0, [run])));
+        texts
     }
 
     proptest! {
@@ -497,7 +526,7 @@ mod tests {
             let length = length.min(Tokens(v * 3));
             let matched = Tokens(matched_pages * v).min(length);
             let mut transfer =
-                Transfer::new(stripes, (ME, Rc::clone(&text)), length, matched, matched);
+                Transfer::new(stripes, ME, length, matched, matched);
             transfer.match_right = match_right;
             let mut memory: Vec<_> = (0..ranks).map(|_| Memory::new(4)).collect();
             for (rank, ordinal, start, len, other, position, step, right, told) in writes {
@@ -527,12 +556,12 @@ mod tests {
             }
             let from = Tokens(from).min(length);
             let mut by_row = Verdict::default();
-            for position in (from.0..length.0).map(Tokens) {
+            let fates = transfer.fates(&table, (&memory, &texts));
+            for (position, fate) in (0..).map(Tokens).zip(fates).skip(from.0 as usize) {
                 let (rank, local) = (position.0 % ranks, position.0 / ranks);
                 let id = table[(local / page) as usize];
-                let held = memory[rank as usize].row(id, local % page);
                 by_row.rows += 1;
-                by_row.add(transfer.fate(position, held, &texts), position, held);
+                by_row.add(fate, position, memory[rank as usize].row(id, local % page));
             }
             prop_assert_eq!(transfer.judge(&table, (&memory, &texts), from, length), by_row);
         }
@@ -555,10 +584,10 @@ mod tests {
 
     #[test]
     fn rows_written_again_count_where_they_change() {
-        let (text, texts) = plain(1, 8);
+        let texts = plain(1, 8);
         let stripes = Stripes { page: 4, ranks: 1, draft: false };
         let none = Tokens(0);
-        let mut transfer = Transfer::new(stripes, (ME, text), Tokens(8), none, none);
+        let mut transfer = Transfer::new(stripes, ME, Tokens(8), none, none);
         let mut memory = Memory::new(2);
         let mut again = |start, len, position| {
             let write = write(1, start, len, ME, position, 1);
@@ -573,10 +602,10 @@ mod tests {
 
     #[test]
     fn one_flipped_stamp_is_found() {
-        let (text, texts) = plain(1, 16);
+        let texts = plain(1, 16);
         let stripes = Stripes { page: 4, ranks: 2, draft: false };
         let none = Tokens(0);
-        let mut transfer = Transfer::new(stripes, (ME, text), Tokens(16), none, none);
+        let mut transfer = Transfer::new(stripes, ME, Tokens(16), none, none);
         let mut memory = vec![Memory::new(2), Memory::new(2)];
         let table = [PageId(1), PageId(2)];
         for rank in 0..2 {

@@ -32,6 +32,11 @@ impl Requests {
         record.expect("events follow an arrival")
     }
 
+    /// The request's transfer, while it has one.
+    pub(super) fn transfer(&self, request: RequestId) -> Option<&Transfer> {
+        self.0.get(request.index())?.as_ref()?.transfer.as_ref()
+    }
+
     /// The transfer that `part` belongs to, unless that has ended.
     pub(super) fn transfer_of(&mut self, part: Part) -> Option<&mut Transfer> {
         let transfer = self.get(part.request).transfer.as_mut();

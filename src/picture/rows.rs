@@ -5,11 +5,12 @@ use std::ops::Range;
 use super::grid::{Block, Grid, Lane, Slot, SlotState};
 use crate::layout::Layout;
 use crate::limits;
+use crate::oracle::Fate;
 use crate::planner::Piece;
 use crate::report::chart::Head;
 use crate::report::number::count;
 use crate::units::{PageId, Rank, Tokens};
-use crate::witness::{Calls, Fate, KeptCall, Placed};
+use crate::witness::{Calls, KeptCall, Placed};
 
 /// One piece with the ranks that refused it.
 #[derive(Clone, Copy)]

@@ -1,16 +1,14 @@
 //! The planner calls of a run, and the first request that was activated on wrong rows.
 
-use std::collections::{BTreeMap, BTreeSet};
-use std::rc::Rc;
+use std::collections::BTreeMap;
 
 use super::newly_found;
-use crate::event::{Event, Side, Write};
+use crate::event::{Event, Part, Side, Write};
 use crate::finding::Code;
 use crate::layout::Layout;
 use crate::limits;
-use crate::memory::{Memory, Stamp};
+use crate::oracle::{Fate, Oracle};
 use crate::planner::Piece;
-use crate::prompt::{Sequence, Texts};
 use crate::units::{PageId, Rank, RequestId, Tick, Tokens};
 use crate::world::Observer;
 use crate::world::observer::{Call, Seen};
@@ -53,19 +51,6 @@ pub struct KeptRefusal {
     pub call: Option<usize>,
 }
 
-/// What became of one position when its request was activated, or when it finished.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Fate {
-    /// Its own KV.
-    Right,
-    /// Never written for this request.
-    Missing,
-    /// KV of the same request's other position.
-    Shifted(Tokens),
-    /// KV of another request's token.
-    Foreign(RequestId),
-}
-
 /// The rows of one request at its activation or its end.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Placed {
@@ -81,18 +66,14 @@ pub struct Placed {
     pub fates: Vec<Fate>,
 }
 
-/// A request as far as it is known.
-struct Known {
-    text: Rc<Sequence>,
+/// What events have said of a request.
+struct Request {
+    /// Tokens of its prompt.
     prompt: Tokens,
-    /// Its present transfer.
-    attempt: u32,
+    /// Positions of its present transfer that the decode cache had.
+    matched: Tokens,
     /// Its page table on decode.
     table: Vec<PageId>,
-    length: Tokens,
-    matched: Tokens,
-    /// Positions that were written for it.
-    written: BTreeSet<u32>,
 }
 
 /// Keeps calls and refusals.
@@ -106,8 +87,7 @@ pub struct Calls {
     pub refusals: Vec<KeptRefusal>,
     /// The first request that was activated, or finished, on wrong rows.
     pub placed: Option<Placed>,
-    known: BTreeMap<RequestId, Known>,
-    texts: Texts,
+    requests: BTreeMap<RequestId, Request>,
     found: BTreeMap<Code, u64>,
 }
 
@@ -120,8 +100,7 @@ impl Calls {
             calls_left_out: 0,
             refusals: Vec::new(),
             placed: None,
-            known: BTreeMap::new(),
-            texts: Texts::default(),
+            requests: BTreeMap::new(),
             found: BTreeMap::new(),
         }
     }
@@ -151,10 +130,6 @@ impl Calls {
         self.refusals.iter().find(|refusal| refusal.call == Some(index))
     }
 
-    fn known(&mut self, request: RequestId) -> Option<&mut Known> {
-        self.known.get_mut(&request)
-    }
-
     fn refused(&mut self, request: RequestId, code: Code, said: &str, of_ranks: bool) {
         if self.refusals.len() == limits::CALLS_KEPT {
             return;
@@ -164,139 +139,66 @@ impl Calls {
             let call = &self.calls[last];
             call.request == request && !call.refused.is_empty()
         });
-        let prompt = self.known.get(&request).map_or(Tokens(0), |known| known.prompt);
+        let prompt = self.requests.get(&request).map_or(Tokens(0), |known| known.prompt);
         self.refusals.push(KeptRefusal { request, code, said: said.to_owned(), prompt, call });
     }
 
-    /// Notes what a copy writes, and whether each row is the one of its position.
-    fn landed(
-        &mut self,
-        request: RequestId,
-        attempt: u32,
-        number: u32,
-        rank: Rank,
-        writes: &[Write],
-    ) {
-        let layout = self.layout;
-        // The rows of a transfer that has ended are no longer its own.
-        let mut known = self.known.get_mut(&request).filter(|known| known.attempt == attempt);
-        let mut is_wrong = known.is_none() && !writes.is_empty();
-        for write in writes {
-            let Some(known) = &mut known else { break };
-            let ordinal = known.table.iter().position(|&page| page == write.page);
-            for offset in write.start..write.start + write.len {
-                let position = ordinal.and_then(|ordinal| position(layout, ordinal, offset, rank));
-                let held = write.extent().map(|extent| extent.at(offset));
-                let Some(position) = position else {
-                    is_wrong = true;
-                    continue;
-                };
-                known.written.insert(position.0);
-                is_wrong |= !holds(&known.text, position, held, &self.texts);
-            }
+    /// Notes a copy that writes what does not belong where it writes.
+    fn landed(&mut self, part: Part, writes: &[Write], oracle: &Oracle) {
+        let table = self.requests.get(&part.request).map_or(&[][..], |request| &request.table);
+        if oracle.belongs(table, part, writes) {
+            return;
         }
-        if is_wrong {
-            let mut calls = self.calls.iter_mut().rev();
-            let call = calls.find(|call| {
-                (call.request, call.attempt, call.number) == (request, attempt, number)
-            });
-            if let Some(call) = call {
-                call.wrote_wrong = true;
-            }
-        }
-    }
-
-    fn activated(
-        &self,
-        tick: Tick,
-        request: RequestId,
-        table: &[PageId],
-        memory: &[Memory],
-    ) -> Placed {
-        let known = &self.known[&request];
-        let fates = (0..known.length.0).map(Tokens).map(|position| {
-            let rank = self.layout.owner(position);
-            let place = self.layout.place(position, table);
-            let held = place.and_then(|(_, row)| {
-                let (page, offset) = row.split(self.layout.page());
-                memory[rank.index()].row(page, offset)
-            });
-            fate(known, position, held, &self.texts)
+        let mut calls = self.calls.iter_mut().rev();
+        let call = calls.find(|call| {
+            (call.request, call.attempt, call.number) == (part.request, part.attempt, part.piece)
         });
-        let (matched, table) = (known.matched, table.to_vec());
-        Placed { tick, request, matched, table, fates: fates.collect() }
+        if let Some(call) = call {
+            call.wrote_wrong = true;
+        }
     }
-}
 
-/// The position that the row at `offset` of the page at `ordinal` of a table stores on `rank`.
-fn position(layout: Layout, ordinal: usize, offset: u32, rank: Rank) -> Option<Tokens> {
-    let local =
-        u32::try_from(ordinal).ok()?.checked_mul(layout.page().get())?.checked_add(offset)?;
-    layout.position(rank, local)
-}
-
-/// Whether `held` is the KV of `position` of `text`.
-fn holds(text: &Sequence, position: Tokens, held: Option<Stamp>, texts: &Texts) -> bool {
-    held.is_some_and(|held| held.position == position && held.is_of(text, texts))
-}
-
-fn fate(known: &Known, position: Tokens, held: Option<Stamp>, texts: &Texts) -> Fate {
-    let is_due = position >= known.matched;
-    match held {
-        _ if is_due && !known.written.contains(&position.0) => Fate::Missing,
-        held if holds(&known.text, position, held, texts) => Fate::Right,
-        Some(held) if held.is_of(&known.text, texts) => Fate::Shifted(held.position),
-        Some(held) => Fate::Foreign(held.writer),
-        None => Fate::Missing,
+    /// Keeps the rows of a request that has just been found to have wrong ones.
+    fn placed(&mut self, seen: &Seen<'_>, request: RequestId, table: &[PageId]) {
+        self.placed = Some(Placed {
+            tick: seen.tick,
+            request,
+            matched: self.requests[&request].matched,
+            table: table.to_vec(),
+            fates: seen.oracle.fates(request, table, seen.memory),
+        });
     }
 }
 
 impl Observer for Calls {
     fn told(&mut self, seen: &Seen<'_>) {
         match *seen.event {
-            Event::Arrived { request, ref text, prompt, .. } => {
-                let known = Known {
-                    text: Rc::clone(&text.0),
-                    prompt,
-                    attempt: 0,
-                    table: Vec::new(),
-                    length: prompt,
-                    matched: Tokens(0),
-                    written: BTreeSet::new(),
-                };
-                self.texts.insert(request, Rc::clone(&text.0));
-                self.known.insert(request, known);
+            Event::Arrived { request, prompt, .. } => {
+                let known = Request { prompt, matched: Tokens(0), table: Vec::new() };
+                self.requests.insert(request, known);
             }
             Event::Refused { request, code, ranks, said } => {
                 self.refused(request, code, said, !ranks.is_empty());
             }
             Event::Hit { server, request, pages } if server.side == Side::Decode => {
-                if let Some(known) = self.known(request) {
+                if let Some(known) = self.requests.get_mut(&request) {
                     known.table = pages.to_vec();
                 }
             }
-            Event::Reserved { request, attempt, length, matched, .. } => {
-                if let Some(known) = self.known(request) {
-                    (known.attempt, known.length, known.matched) = (attempt, length, matched);
-                    known.written.clear();
+            Event::Reserved { request, matched, .. } => {
+                if let Some(known) = self.requests.get_mut(&request) {
+                    known.matched = matched;
                 }
             }
             Event::Taken { server, request, first, pages } if server.side == Side::Decode => {
-                if let Some(known) = self.known(request) {
+                if let Some(known) = self.requests.get_mut(&request) {
                     known.table.truncate(first.index());
                     known.table.extend(pages);
                 }
             }
-            Event::Restored { request, from, to, .. } => {
-                if let Some(known) = self.known(request) {
-                    known.written.extend(from.0..to.0);
-                }
-            }
-            Event::Landed { part, writes } => {
-                self.landed(part.request, part.attempt, part.piece, part.rank, writes.0);
-            }
+            Event::Landed { part, writes } => self.landed(part, writes.0, seen.oracle),
             Event::Ended { request, .. } => {
-                self.known.remove(&request);
+                self.requests.remove(&request);
             }
             _ => {}
         }
@@ -307,7 +209,7 @@ impl Observer for Calls {
             && self.placed.is_none()
             && new.iter().any(|(code, _)| placed.contains(code))
         {
-            self.placed = Some(self.activated(seen.tick, request, table, seen.memory));
+            self.placed(seen, request, table);
         }
     }
 
@@ -369,6 +271,27 @@ mod tests {
         assert!(placed.fates[..hit].iter().all(|&fate| fate == Fate::Right));
         assert!(placed.fates[hit..padded].iter().any(missing));
         assert!(!placed.fates[padded..].iter().any(missing));
+    }
+
+    #[test]
+    fn the_rows_that_are_kept_are_wrong_as_the_oracle_has_found() {
+        // A page twice in one table, a page lost to a flush, and a prefix that decode never had.
+        for name in ["h33-not-locked.toml", "h51-flushed-in-flight.toml", "h06-padded-up.toml"] {
+            let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("sims/hazards").join(name);
+            let found = run(&file::load(&path).unwrap(), Path::new("")).unwrap().findings;
+            let placed = seen(name).placed.unwrap();
+            let is_wrong = |code| {
+                placed.fates.iter().any(|fate| match fate {
+                    Fate::Right => false,
+                    Fate::Missing => code == Code::PlacedMissing,
+                    Fate::Shifted(_) => code == Code::PlacedShifted,
+                    Fate::Foreign(_) => code == Code::PlacedForeign,
+                })
+            };
+            for code in [Code::PlacedMissing, Code::PlacedShifted, Code::PlacedForeign] {
+                assert_eq!(is_wrong(code), found.count(code) > 0, "{name}: {code}");
+            }
+        }
     }
 
     #[test]

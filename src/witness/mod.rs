@@ -1,8 +1,8 @@
 //! Witnesses: observers that keep what they see of one run, for people to look at.
 //!
 //! [`Calls`] keeps the planner calls with what became of them, [`Pools`] who held how many pages
-//! when, [`Trace`] writes a line for every event. None of them judges: what is wrong is what the
-//! oracle has found, and what a row holds is what the memory says.
+//! when, [`Trace`] writes a line for every event. None of them judges: what is wrong, and what
+//! became of a row, is what the oracle says.
 //!
 //! ```
 //! use kvseam::scenario::file;
@@ -30,7 +30,7 @@ use crate::units::Tick;
 use crate::world::Observer;
 use crate::world::observer::{Call, Seen};
 
-pub use calls::{Calls, Fate, KeptCall, KeptRefusal, Placed};
+pub use calls::{Calls, KeptCall, KeptRefusal, Placed};
 pub use pools::{Counts, Pools};
 pub use trace::Trace;
 
@@ -54,7 +54,7 @@ impl Observer for All<'_> {
 /// The codes found since `told` was last brought up to date, with how many of each.
 fn newly_found(told: &mut BTreeMap<Code, u64>, seen: &Seen<'_>) -> Vec<(Code, u64)> {
     let mut new = Vec::new();
-    for (code, kept) in seen.findings.iter() {
+    for (code, kept) in seen.oracle.findings().iter() {
         let known = told.entry(code).or_default();
         if kept.count > *known {
             new.push((code, kept.count - *known));

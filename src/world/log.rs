@@ -128,8 +128,7 @@ impl<'a> Log<'a> {
         (self.now, event).hash(&mut self.digest);
         self.oracle.observe(self.now, event, memory);
         if let Some(observer) = &mut self.observer {
-            let findings = self.oracle.findings();
-            observer.told(&Seen { tick: self.now, event, memory, findings });
+            observer.told(&Seen { tick: self.now, event, memory, oracle: &self.oracle });
         }
     }
 

@@ -2,8 +2,9 @@
 //! and changes nothing.
 
 use crate::event::Event;
-use crate::finding::{Code, Findings};
+use crate::finding::Code;
 use crate::memory::Memory;
+use crate::oracle::Oracle;
 use crate::planner::Piece;
 use crate::units::{PageId, Rank, RequestId, Tick};
 
@@ -27,8 +28,8 @@ pub struct Seen<'a> {
     /// Rows of the event's server by rank, before what the event announces is written; empty where
     /// the event has no server.
     pub memory: &'a [Memory],
-    /// All that the oracle has found, this event's included.
-    pub findings: &'a Findings,
+    /// The oracle, which has judged this event: what it has found, and what became of each row.
+    pub oracle: &'a Oracle,
 }
 
 /// One piece, as the planner was asked to lay it out on every rank.
