@@ -61,7 +61,7 @@ pub(super) fn run(args: &ExportArgs) -> Result<Exit, CliError> {
         None => Box::new(BufWriter::new(io::stdout().lock())),
     };
     match export(&ledger, form, !args.no_times, &mut out) {
-        // Whoever read has read enough.
+        // The reader has closed the pipe and wants no more, which is no error.
         Err(ExportError::Write(error)) if error.kind() == ErrorKind::BrokenPipe => Ok(Exit::Clean),
         Err(ExportError::Write(error)) => Err(cannot_write(error)),
         Err(ExportError::Ledger(error)) => Err(CliError::input(error)),

@@ -83,7 +83,7 @@ pub(super) fn run(args: &HuntArgs) -> Result<Exit, CliError> {
     }
     rows.retain(|row| args.only.is_empty() || args.only.contains(&row.planted));
     let stop = stop_on_interrupt()?;
-    // Before the build, which takes minutes.
+    // A folder that cannot be made is reported now, and not after the build, which takes minutes.
     if let Some(folder) = args.out.parent() {
         std::fs::create_dir_all(folder).map_err(|error| cannot_write(folder.display(), &error))?;
     }

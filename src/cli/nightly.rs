@@ -210,7 +210,7 @@ impl NightUnderWay<'_> {
         })?;
         let errors = outcome.judged.errors;
         if errors > 0 {
-            // How many may change from night to night.
+            // The defect's name is without the number, which can change from night to night.
             let title = format!("sweep: {errors} runs could not be run");
             self.add_checked("sweep errors".to_owned(), title, Some(path));
         }
@@ -259,7 +259,7 @@ impl NightUnderWay<'_> {
             let is_needed = targets.iter().any(|name| Watch::of(name) == watch);
             if is_needed && !self.is_stopped() && !self.left().is_zero() {
                 match build::build(watch) {
-                    // It was Ctrl-C that ended the build.
+                    // The build was ended by Ctrl-C, so this is an interruption and no failure.
                     Err(_) if self.is_stopped() => return Ok(()),
                     folder => programs.push((watch, folder?)),
                 }
@@ -292,8 +292,8 @@ impl NightUnderWay<'_> {
         let stop = self.stop;
         let figures = target.run(share, stop, |artifact, said| {
             Ok(match judge.judge(name, artifact, said)? {
-                // A target that panicked would go on to panic; what sound scenarios show may
-                // differ.
+                // Whether the target is to go on: after a panic it would panic again, while further
+                // scenarios can show other defects.
                 Find::Defect(defect) => {
                     let is_scenario = defect.id.ends_with(".toml");
                     self.add(defect);

@@ -86,7 +86,8 @@ pub(super) fn cannot_write(name: impl Display, error: &io::Error) -> CliError {
     }
 }
 
-/// The path of a file or folder that is written beside the answer; `-` would be its place.
+/// The path of a file or folder that is written beside the answer. `-` is refused: standard output
+/// has the answer.
 pub(super) fn beside(text: &str) -> Result<PathBuf, String> {
     match text {
         "-" => {
@@ -120,7 +121,7 @@ pub(super) fn save_picture(file: &Path, picture: &Picture) -> Result<(), CliErro
 pub(super) fn refuse_own_input(output: &Path, input: &Path) -> Result<(), CliError> {
     let same = match (std::fs::canonicalize(output), std::fs::canonicalize(input)) {
         (Ok(output), Ok(input)) => output == input,
-        // What is not there yet is not what is read.
+        // A file that does not exist yet is not the one being read.
         (Err(_), _) | (_, Err(_)) => false,
     };
     if same {

@@ -134,7 +134,7 @@ fn answer_lines(file: &Path, planner: &dyn Planner) -> Result<Exit, CliError> {
         match conform::plan_line(line, planner) {
             Ok(answer) => output.line(&answer)?,
             Err(error) => {
-                // What is in order comes before the message.
+                // The answers to earlier lines are written before the message, as they came.
                 output.flush()?;
                 return Err(lines.error(&error));
             }
@@ -160,7 +160,7 @@ fn answer_flags(args: &PlanArgs, planner: &dyn Planner) -> Result<Exit, CliError
         src_pages: pages(&args.src_pages),
         dst_pages: pages(&args.dst_pages),
     };
-    // First, since one rank of a wider layout can be planned.
+    // Not left to the input's own check: where one rank is asked for, its layout may be wider.
     let all = i64::from(*limits::RANKS.start())..=i64::from(*limits::RANKS.end());
     if args.dcp_rank.is_none() && !all.contains(&raw.dcp_size) {
         let problem =

@@ -28,7 +28,7 @@ pub struct Growth {
     pub length: Tokens,
 }
 
-/// A refusal: the call really needs more pages than are free. Nothing was taken.
+/// A refusal: the call needs more pages than are free, by exact count. Nothing was taken.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 #[error("pages: needed {needed}, free {ready}")]
 pub struct Short {
@@ -104,8 +104,9 @@ impl Pool {
         self.free.give(pages);
     }
 
-    /// How many pages `extend` wants on the list before it looks at its real need. The real paged
-    /// allocator estimates; at page size 1 the token allocator takes its place, which knows.
+    /// How many pages `extend` wants on the list before it counts what it really needs; with fewer
+    /// it merges. The real paged allocator estimates too much. At page size 1 servers use the token
+    /// allocator instead, whose estimate is exact.
     fn extend_estimate(&self, batch: &[Growth], needed: u64) -> u64 {
         if self.page.get() == 1 {
             return needed;

@@ -44,7 +44,8 @@ impl PageSet for Buddy {
             let end = start + (1 << size);
             let used = end.min(start + rest);
             taken.extend((start..used).map(|page| PageId(page + 1)));
-            // The lowest set bit of a place is the size of the largest block aligned to it.
+            // What is left of the block goes back as blocks. The largest one aligned to `free` is
+            // as long as the lowest set bit of `free`.
             let mut free = used;
             while free < end {
                 let size = free.trailing_zeros();

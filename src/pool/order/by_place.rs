@@ -47,7 +47,7 @@ impl<S: PageSet> FreeOrder for ByPlace<S> {
 
     fn take(&mut self, count: Pages) -> Vec<PageId> {
         let mut taken = Vec::with_capacity(count.index());
-        // One round, but for pages that were given back twice.
+        // The set has each page once: only pages that were given back twice need a second round.
         while taken.len() < count.index() {
             let round = (count - Pages::of(&taken)).min(self.distinct);
             assert!(round > Pages(0), "the list holds what is taken");

@@ -1,4 +1,4 @@
-//! Any free page, all equally likely: what is left of locality when there is none.
+//! Any free page, all equally likely. It is the worst case for runs of neighbouring pages.
 
 use super::FreeOrder;
 use crate::rng::Stream;

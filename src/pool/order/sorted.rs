@@ -26,7 +26,7 @@ impl FreeOrder for Sorted {
             return;
         }
         self.reversed.append(&mut self.staged);
-        // The stable sort is the one that finds the list sorted already and only merges the rest.
+        // The stable sort notices the part that is sorted already and only merges the rest into it.
         self.reversed.sort_by(|a, b| b.cmp(a));
     }
 

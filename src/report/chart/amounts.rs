@@ -25,9 +25,9 @@ pub struct Amounts {
     pub bars: Vec<String>,
     /// What the numbers count, for the axis.
     pub unit: String,
-    /// Whether they are shares, shown as per cent.
+    /// Whether the numbers are shares, written as per cent.
     pub is_share: bool,
-    /// Below so many runs a group is marked.
+    /// A group of fewer runs than this is marked: its interval rests on too little.
     pub few: u64,
 }
 
@@ -46,7 +46,7 @@ const BAR: i32 = 20;
 const GAP: i32 = 14;
 const PLOT_WIDTH: i32 = 210;
 const TICKS: i32 = 2;
-/// Half the length of a whisker's cap.
+/// Half the length, in pixels, of the stroke that ends an interval's line.
 const CAP: i32 = 4;
 const NONE: &str = "nothing to count";
 const SWATCH: i32 = 14;
@@ -99,7 +99,7 @@ impl Amounts {
     }
 
     fn legend(&self) -> &[String] {
-        // One bar a group is what the unit says.
+        // Where a group has one bar, the axis says what it is.
         if self.bars.len() > 1 { &self.bars } else { &[] }
     }
 

@@ -17,7 +17,7 @@ use crate::stats::Rate;
 pub struct Bar {
     /// What it stands for.
     pub name: String,
-    /// Its share; without one it is hatched or dotted.
+    /// Its share. A bar without one is hatched (no chance, or impossible) or dotted (not run yet).
     pub value: Value,
 }
 
@@ -32,7 +32,7 @@ pub struct Bars {
     pub unit: String,
     /// The share at the end of the axis, see [`super::scale_end`].
     pub end: f64,
-    /// Below so many chances a bar is marked.
+    /// A bar of fewer chances than this is marked: its interval rests on too little.
     pub few: u64,
 }
 
@@ -42,7 +42,7 @@ const IMPOSSIBLE: &str = "impossible";
 const ROW: i32 = 44;
 const PLOT_WIDTH: i32 = 230;
 const BAR_HEIGHT: i32 = 22;
-/// Half the length of a whisker's cap.
+/// Half the length, in pixels, of the stroke that ends an interval's line.
 const CAP: i32 = 6;
 const TICKS: i32 = 4;
 
@@ -90,7 +90,7 @@ impl Bars {
         for tick in 0..=TICKS {
             let x = left + PLOT_WIDTH * tick / TICKS;
             pen.line((x, top), (x, foot + 4), if tick == 0 { INK } else { GRID })?;
-            // Every second tick has a label: there is room for no more.
+            // Labels of all ticks would run into each other.
             if tick % 2 == 0 {
                 let text = number::tick(self.end * f64::from(tick) / f64::from(TICKS));
                 pen.text(&text, (x, foot + 4 + LINE / 2), HPos::Center, QUIET)?;

@@ -1,4 +1,4 @@
-//! *Distributions*: bars of one length, each parted by the shares of a few classes in order.
+//! *Distributions*: bars of one length, each divided by the shares of a few classes in order.
 
 use plotters::backend::DrawingBackend;
 use plotters::style::RGBColor;
@@ -10,7 +10,7 @@ use super::{
 };
 use crate::report::csv::Csv;
 
-/// Parted bars.
+/// A chart of bars that are divided into classes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Distribution {
     /// What is shown.
@@ -21,7 +21,7 @@ pub struct Distribution {
     pub groups: Vec<Group>,
     /// The classes, in order.
     pub classes: Vec<String>,
-    /// What the parts are parts of.
+    /// What a whole bar stands for, for the axis.
     pub unit: String,
 }
 
@@ -41,7 +41,7 @@ pub struct Parted {
     pub name: String,
     /// How much there is of each class.
     pub parts: Vec<u64>,
-    /// What is said at its end.
+    /// The text behind its end.
     pub note: String,
 }
 
@@ -49,7 +49,7 @@ const BAR: i32 = 26;
 const GAP: i32 = 10;
 const PLOT_WIDTH: i32 = 250;
 const SWATCH: i32 = 16;
-/// Narrower parts have no label.
+/// A part of a bar needs this width, in pixels, to have a label.
 const LABEL_MIN: i32 = 40;
 const NOTHING: &str = "none";
 

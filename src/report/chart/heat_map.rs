@@ -45,13 +45,13 @@ pub struct Grid {
     pub compact: bool,
 }
 
-/// Width and height of a cell.
+/// Width and height of a cell, in pixels.
 const CELL: (i32, i32) = (72, 46);
 const CELL_COMPACT: (i32, i32) = (54, 34);
-/// Wider column names are written upwards.
+/// Column names wider than this, in pixels, are written upwards.
 const CELL_WIDTH_MAX: i32 = 120;
 const WIDTH_MIN: i32 = 480;
-/// Between the cells and the colour bar.
+/// Space between the cells and the colour bar, in pixels.
 const GAP: i32 = 8;
 
 impl Grid {
@@ -152,7 +152,7 @@ impl Grid {
         } else {
             let color = color((interval.share / scale.end).min(1.0));
             pen.fill(area, color)?;
-            // The darkest colours would not stand out from a dark page.
+            // The darkest colours of the scale would not stand out from a dark page without it.
             pen.outline(area, GRID)?;
             label_color(color)
         };
@@ -160,7 +160,7 @@ impl Grid {
         let share = number::percent(interval.share);
         let star = if scale.is_few(rate) { " *" } else { "" };
         if self.compact {
-            // A star without a space: there is room for no more.
+            // No space before the star: the cell is too small for one.
             let text = format!("{}{}", share.replace(' ', ""), star.trim());
             return pen.text(&text, (x, y), HPos::Center, SMALL_STRONG.of(label));
         }

@@ -1,8 +1,8 @@
 //! *Lines*: a share over the values of a swept size, a line for each of a few things, with 95 %
 //! Wilson intervals.
 //!
-//! The sizes stand at equal distances, whatever they are. The points of the lines stand a little
-//! apart, so that equal shares do not hide each other.
+//! The sizes stand at equal distances, whatever their values. At one size the points of the lines
+//! stand side by side, so that equal shares do not hide each other.
 
 use plotters::backend::DrawingBackend;
 use plotters::style::RGBColor;
@@ -34,7 +34,7 @@ pub struct Lines {
     pub unit: String,
     /// The share at the end of the axis, see [`super::scale_end`].
     pub end: f64,
-    /// Below so many chances a point is hollow.
+    /// A point of fewer chances than this is hollow: its interval rests on too little.
     pub few: u64,
 }
 
@@ -49,12 +49,12 @@ pub struct Line {
 
 const WIDTH: i32 = 480;
 const PLOT_HEIGHT: i32 = 220;
-/// Room for the labels of the axis.
+/// Width of the labels of the axis, in pixels.
 const LEFT: i32 = 56;
 const TICKS: i32 = 4;
-/// Half the size of a point.
+/// Half the size of a point, in pixels.
 const POINT: i32 = 5;
-/// Between the points of two lines at one size.
+/// Distance between the points of two lines at one size, in pixels.
 const APART: i32 = 11;
 const SWATCH: i32 = 24;
 
@@ -157,10 +157,11 @@ impl Lines {
     }
 }
 
-/// Below the plot: the sizes and what they are.
+/// Height of what stands below the plot, in pixels: the sizes, and what they are sizes of.
 const FOOT: i32 = 2 * LINE + 12;
 
-/// A point of a line: its number chooses colour and shape, so that either tells it apart.
+/// A point of a line. The line's number chooses both colour and shape, so that either of them is
+/// enough to tell lines apart.
 fn draw_point<DB: DrawingBackend>(
     pen: &Pen<DB>,
     (x, y): (i32, i32),

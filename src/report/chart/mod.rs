@@ -46,9 +46,9 @@ const BLACK: RGBColor = RGBColor(0, 0, 0);
 /// Text on dark colours, whatever the page's theme.
 const WHITE: RGBColor = RGBColor(0xff, 0xff, 0xff);
 
-/// Distance of lines of text.
+/// Height of a line of text, in pixels.
 pub(crate) const LINE: i32 = 20;
-/// Space around a chart.
+/// Space around a chart, in pixels.
 pub(crate) const MARGIN: i32 = 12;
 /// A bitmap's pixels for every pixel of the layout, so that it stays sharp in print.
 const BITMAP_SCALE: i32 = 2;
@@ -66,7 +66,7 @@ impl<E: std::error::Error + Send + Sync> From<plotters::drawing::DrawingAreaErro
     }
 }
 
-/// What can be drawn.
+/// Something that can be drawn.
 pub trait Drawing {
     /// Width and height in pixels.
     fn size(&self) -> (i32, i32);
@@ -76,11 +76,11 @@ pub trait Drawing {
 
 /// A kind of chart.
 pub trait Chart: Drawing {
-    /// What stands above it.
+    /// The title and subtitle above it.
     fn head(&self) -> &Head;
-    /// What it shows, unrounded.
+    /// The numbers that it shows, unrounded.
     fn csv(&self) -> Csv;
-    /// The same for a narrow screen, where it is too wide for one.
+    /// The same chart laid out for a narrow screen; `None` if this layout fits one.
     fn narrow(&self) -> Option<Self>
     where
         Self: Sized,
@@ -89,8 +89,8 @@ pub trait Chart: Drawing {
     }
 }
 
-/// A wider chart is laid out anew for narrow screens: on one of 400 pixels, text of one as wide as
-/// this is still ten pixels high.
+/// The widest chart, in pixels, that needs no second layout for narrow screens: shrunk to a screen
+/// of 400 pixels, its text is still ten pixels high.
 const NARROW: i32 = 500;
 
 /// The drawing as the text of an SVG file.
@@ -124,7 +124,7 @@ fn paint<DB: DrawingBackend>(
     pen.present()
 }
 
-/// A distance in pixels as the step of a range.
+/// A distance in pixels as a `usize`, which `step_by` wants.
 fn step(pixels: i32) -> usize {
     usize::try_from(pixels).expect("sizes are positive")
 }

@@ -33,11 +33,11 @@ pub struct Panel {
     pub grid: Grid,
 }
 
-/// What a page has room for.
+/// Width of a report's page, in pixels.
 const PAGE: i32 = 1_168;
-/// Between panels.
+/// Space between panels, in pixels.
 const GAP: i32 = 24;
-/// Above a panel's cells.
+/// Height of the name above a panel's cells, in pixels.
 const NAME: i32 = LINE + 4;
 
 impl Multiples {
@@ -49,7 +49,7 @@ impl Multiples {
         sizes.fold((0, 0), |(width, height), (w, h)| (width.max(w), height.max(h)))
     }
 
-    /// Panels in a row: as many as a page has room for.
+    /// Panels in a row: as many as fit on a page, and at least one.
     fn across(&self) -> usize {
         if self.is_narrow {
             return 1;

@@ -110,12 +110,12 @@ pub struct Pen<DB: DrawingBackend> {
 }
 
 impl<DB: DrawingBackend> Pen<DB> {
-    /// A pen for an area, with so many of its pixels for each of the layout.
+    /// A pen for an area that has `scale` pixels for each pixel of the layout.
     pub(crate) fn new(area: DrawingArea<DB, Shift>, scale: i32) -> Pen<DB> {
         Pen { area, scale, origin: (0, 0) }
     }
 
-    /// The same, with its zero at `origin`.
+    /// The same pen with its origin moved to `origin`.
     pub(crate) fn at(&self, (x, y): (i32, i32)) -> Pen<DB> {
         let (left, top) = self.origin;
         Pen { area: self.area.clone(), scale: self.scale, origin: (left + x, top + y) }
@@ -131,7 +131,7 @@ impl<DB: DrawingBackend> Pen<DB> {
         ((left + x) * self.scale, (top + y) * self.scale)
     }
 
-    /// A text whose point `at` lies at its left, centre or right, and at half its height.
+    /// A text. `at` is the point at half its height, at its left end, centre or right end.
     pub(crate) fn text(
         &self,
         text: &str,
@@ -146,7 +146,7 @@ impl<DB: DrawingBackend> Pen<DB> {
         Ok(())
     }
 
-    /// A text that is read upwards, centred on `at` and beginning there.
+    /// A text that is read upwards: it begins at `at`, which lies on the middle of its line.
     pub(crate) fn text_upwards(
         &self,
         text: &str,
@@ -221,7 +221,7 @@ impl<DB: DrawingBackend> Pen<DB> {
         Ok(())
     }
 
-    /// Rising lines, for what was not reached; falling ones, too, for what is impossible.
+    /// Hatching: rising lines for what was not reached, also falling ones for what is impossible.
     pub(crate) fn hatch(&self, area: Area, crossed: bool) -> Result<(), ChartError> {
         const STEP: i32 = 8;
         let Area { x, y, width, height } = area;
@@ -237,7 +237,7 @@ impl<DB: DrawingBackend> Pen<DB> {
         self.outline(area, FAINT)
     }
 
-    /// The title and the lines below it, from the top; answers where they end.
+    /// Draws the title and the lines below it, from the top. Returns how far down they reach.
     pub(crate) fn head(&self, head: &Head, width: i32) -> Result<i32, ChartError> {
         let mut y = MARGIN + LINE / 2;
         for (line, style) in head.lines(width) {

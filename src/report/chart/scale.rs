@@ -15,7 +15,7 @@ pub struct Scale {
     pub end: f64,
     /// What the shares are shares of, for the colour bar.
     pub unit: String,
-    /// Below so many chances a cell is marked.
+    /// A cell of fewer chances than this is marked: its share rests on too little.
     pub few: u64,
 }
 
@@ -119,7 +119,7 @@ enum Swatch {
     Star,
 }
 
-/// Height of the colour bar with its texts.
+/// Height of the colour bar with its texts, in pixels.
 const BAR_ROOM: i32 = 2 * LINE + BAR_HEIGHT + 12;
-/// Space for the half of the last label that stands beyond the bar.
+/// Space behind the bar for half of the last label, which is centred on the bar's end, in pixels.
 const BAR_END: i32 = 34;
