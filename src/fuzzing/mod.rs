@@ -42,6 +42,9 @@ pub enum CampaignError {
         /// The end of what it said.
         log: String,
     },
+    /// The threads that watch the targets cannot be started.
+    #[error("threads: {0}")]
+    Threads(rayon::ThreadPoolBuildError),
     /// A scenario file that the campaign needs.
     #[error("{0}")]
     Scenario(String),

@@ -44,7 +44,7 @@ pub struct Settings {
     pub meant: Limit,
     /// The limit of the others.
     pub others: Limit,
-    /// Processes at a time.
+    /// Processes at a time, at least 1.
     pub jobs: usize,
 }
 
@@ -113,14 +113,9 @@ impl Hunt<'_> {
             }
             Ok(())
         };
-        let ended: Vec<Result<(), CampaignError>> = std::thread::scope(|scope| {
-            let one = || work().inspect_err(|_| give_up.store(true, Ordering::Relaxed));
-            let threads: Vec<_> = (0..self.settings.jobs).map(|_| scope.spawn(one)).collect();
-            threads
-                .into_iter()
-                .map(|thread| thread.join().expect("a worker does not panic"))
-                .collect()
-        });
+        let one = || work().inspect_err(|_| give_up.store(true, Ordering::Relaxed));
+        let pool = rayon::ThreadPoolBuilder::new().num_threads(self.settings.jobs).build();
+        let ended = pool.map_err(CampaignError::Threads)?.broadcast(|_| one());
         ended.into_iter().collect::<Result<(), CampaignError>>()?;
         Ok(state.into_inner().expect("no thread panics with the state"))
     }
