@@ -10,7 +10,7 @@ use std::path::Path;
 use std::sync::atomic::AtomicBool;
 
 use kvseam::cache::Anchor;
-use kvseam::cache::eviction::{EvictionPolicy, Node, Stamp, Usage};
+use kvseam::cache::eviction::{EvictionPolicy, LogicalTime, Node, Usage};
 use kvseam::finding::Metric;
 use kvseam::prompt::PageKey;
 use kvseam::report::page;
@@ -63,7 +63,7 @@ impl EvictionPolicy for S3Fifo {
         *uses = (*uses + 1).min(3);
     }
 
-    fn victim(&mut self, _now: Stamp) -> Option<Anchor> {
+    fn victim(&mut self, _now: LogicalTime) -> Option<Anchor> {
         self.small.retain(|anchor| self.offered.contains(anchor));
         self.main.retain(|anchor| self.offered.contains(anchor));
         while let Some(anchor) = self.small.pop_front() {
@@ -101,21 +101,7 @@ impl EvictionPolicy for S3Fifo {
     }
 }
 
-const BASE: &str = r#"
-version = 1
-title = "Shared prefixes on a small prefill pool"
-layout = { page_size = 4, ranks = 2 }
-prefill = { pages = 40 }
-decode = { pages = 64, reserved_tokens = 4 }
-
-[workload.synthetic]
-requests = 60
-arrivals = { fixed = { gap = 100_000 } }
-prompt = { uniform = { min = 5, max = 40 } }
-output = { fixed = 2 }
-prefix_groups = 4
-prefix = { fixed = 24 }
-"#;
+const BASE: &str = include_str!("shared-prefixes.toml");
 
 const PLAN: &str = r#"
 version = 1

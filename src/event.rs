@@ -303,7 +303,7 @@ mod tests {
     use std::hash::DefaultHasher;
 
     use super::*;
-    use crate::prompt::{Chains, ContentId, Run};
+    use crate::prompt::{Chains, ContentId, ContentRun};
 
     fn hash(value: &impl Hash) -> u64 {
         let mut hasher = DefaultHasher::new();
@@ -319,7 +319,7 @@ mod tests {
         assert_ne!(one, hash(&Writes(&[write(1), write(2)])));
         let mut chains = Chains::default();
         let mut text = |id, len| {
-            let run = Run::whole(ContentId(id), Tokens(len));
+            let run = ContentRun::whole(ContentId(id), Tokens(len));
             hash(&Text(Rc::new(chains.sequence(0, [run]))))
         };
         assert_eq!(text(1, 8), text(2, 8));

@@ -1,12 +1,12 @@
 //! A prompt as runs of shared content, and the identity of a token's KV.
 //!
-//! A [`Run`] names a piece of some content; two prompts share a token where they name the same
-//! place of the same content. But the KV of a token depends on every token before it, so what a row
-//! of a pool holds is not a token but a token *with its history*. [`Chains`] gives each history a
-//! small number: a [`Sequence`] is a prompt (and output) as segments of constant [`ChainId`], such
-//! that two sequences have equal KV at a position exactly if they have the same chain there. A
-//! page's key is the chain at its last position, so keys, matches and comparisons cost runs and
-//! pages, never tokens.
+//! A [`ContentRun`] names a piece of some content; two prompts share a token where they name the
+//! same place of the same content. But the KV of a token depends on every token before it, so what
+//! a row of a pool holds is not a token but a token *with its history*. [`Chains`] gives each
+//! history a small number: a [`Sequence`] is a prompt (and output) as segments of constant
+//! [`ChainId`], such that two sequences have equal KV at a position exactly if they have the same
+//! chain there. A page's key is the chain at its last position, so keys, matches and comparisons
+//! cost runs and pages, never tokens.
 
 use std::rc::Rc;
 
@@ -28,7 +28,7 @@ impl ContentId {
 
 /// `len` consecutive tokens of one content, from its token `offset` on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Run {
+pub struct ContentRun {
     /// The content that the tokens are from.
     pub content: ContentId,
     /// The first token's place in the content.
@@ -37,23 +37,23 @@ pub struct Run {
     pub len: Tokens,
 }
 
-impl Run {
+impl ContentRun {
     /// A run from the start of a content.
-    pub fn whole(content: ContentId, len: Tokens) -> Run {
-        Run { content, offset: Tokens(0), len }
+    pub fn whole(content: ContentId, len: Tokens) -> ContentRun {
+        ContentRun { content, offset: Tokens(0), len }
     }
 }
 
 /// What `runs` name behind their first `skipped` tokens.
 pub fn runs_behind(
-    runs: impl IntoIterator<Item = Run>,
+    runs: impl IntoIterator<Item = ContentRun>,
     skipped: Tokens,
-) -> impl Iterator<Item = Run> {
+) -> impl Iterator<Item = ContentRun> {
     let mut left = skipped;
     runs.into_iter().map(move |run| {
         let cut = left.min(run.len);
         left -= cut;
-        Run { content: run.content, offset: run.offset + cut, len: run.len - cut }
+        ContentRun { content: run.content, offset: run.offset + cut, len: run.len - cut }
     })
 }
 
@@ -102,7 +102,11 @@ pub struct Sequence {
 impl Chains {
     /// The sequence of `runs` in `namespace` (an adapter or a salt; different namespaces never
     /// share KV). Empty runs count for nothing, and runs that continue each other are one.
-    pub fn sequence(&mut self, namespace: u32, runs: impl IntoIterator<Item = Run>) -> Sequence {
+    pub fn sequence(
+        &mut self,
+        namespace: u32,
+        runs: impl IntoIterator<Item = ContentRun>,
+    ) -> Sequence {
         let mut segments: Vec<Segment> = Vec::new();
         let mut start = Tokens(0);
         let mut continues: Option<(ContentId, Tokens)> = None;
@@ -220,18 +224,18 @@ mod tests {
 
     use super::*;
 
-    fn run(content: u64, offset: u32, len: u32) -> Run {
-        Run { content: ContentId(content), offset: Tokens(offset), len: Tokens(len) }
+    fn run(content: u64, offset: u32, len: u32) -> ContentRun {
+        ContentRun { content: ContentId(content), offset: Tokens(offset), len: Tokens(len) }
     }
 
     /// The token list that runs stand for.
-    fn tokens(runs: &[Run]) -> Vec<(u64, u32)> {
+    fn tokens(runs: &[ContentRun]) -> Vec<(u64, u32)> {
         runs.iter()
             .flat_map(|run| (0..run.len.0).map(|i| (run.content.0, run.offset.0 + i)))
             .collect()
     }
 
-    fn runs() -> impl Strategy<Value = Vec<Run>> {
+    fn runs() -> impl Strategy<Value = Vec<ContentRun>> {
         let run = (0u64..2, 0u32..3, 0u32..5).prop_map(|(c, offset, len)| run(c, offset, len));
         proptest::collection::vec(run, 0..6)
     }
@@ -271,7 +275,7 @@ mod tests {
     proptest! {
         #[test]
         fn runs_behind_a_place_name_the_tokens_behind_it(runs in runs(), skipped in 0u32..24) {
-            let rest: Vec<Run> = runs_behind(runs.clone(), Tokens(skipped)).collect();
+            let rest: Vec<ContentRun> = runs_behind(runs.clone(), Tokens(skipped)).collect();
             let kept: Vec<_> = tokens(&runs).into_iter().skip(skipped as usize).collect();
             prop_assert_eq!(tokens(&rest), kept);
         }

@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use std::sync::atomic::AtomicBool;
 
 use kvseam::cache::Anchor;
-use kvseam::cache::eviction::{EvictionPolicy, Node, Stamp, Usage};
+use kvseam::cache::eviction::{EvictionPolicy, LogicalTime, Node, Usage};
 use kvseam::engine::sglang::Checked;
 use kvseam::finding::{Code, Metric};
 use kvseam::layout::Layout;
@@ -21,21 +21,7 @@ use kvseam::sweep::runner::{Runner, Simulator};
 use kvseam::witness::Calls;
 use kvseam::world::{Registry, Simulation};
 
-const BASE: &str = r#"
-version = 1
-title = "Shared prefixes on a small prefill pool"
-layout = { page_size = 4, ranks = 2 }
-prefill = { pages = 40 }
-decode = { pages = 64, reserved_tokens = 4 }
-
-[workload.synthetic]
-requests = 40
-arrivals = { fixed = { gap = 100_000 } }
-prompt = { uniform = { min = 5, max = 40 } }
-output = { fixed = 2 }
-prefix_groups = 4
-prefix = { fixed = 24 }
-"#;
+const BASE: &str = include_str!("../examples/shared-prefixes.toml");
 
 const PLAN: &str = r#"
 version = 1
@@ -62,7 +48,7 @@ values = ["checked", "own_checked", "one_short"]
 /// What was used last goes last, or first: as a user of the library would write it.
 struct ByAccess {
     newest_first: bool,
-    offered: BTreeSet<(Stamp, Anchor)>,
+    offered: BTreeSet<(LogicalTime, Anchor)>,
 }
 
 impl EvictionPolicy for ByAccess {
@@ -81,7 +67,7 @@ impl EvictionPolicy for ByAccess {
         }
     }
 
-    fn victim(&mut self, _now: Stamp) -> Option<Anchor> {
+    fn victim(&mut self, _now: LogicalTime) -> Option<Anchor> {
         let next =
             if self.newest_first { self.offered.pop_last() } else { self.offered.pop_first() };
         next.map(|(_, anchor)| anchor)

@@ -13,16 +13,17 @@ use super::Anchor;
 use crate::prompt::PageKey;
 use crate::units::Pages;
 
-/// A reading of a cache's logical clock. Signed, since two policies order by its negative.
-pub type Stamp = i64;
+/// A reading of a cache's own clock, which counts its uses. Signed, since two policies order by its
+/// negative.
+pub type LogicalTime = i64;
 
 /// What a cache notes about the use of one of its nodes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Usage {
     /// The last walk over the node.
-    pub access: Stamp,
+    pub access: LogicalTime,
     /// When the node was made.
-    pub creation: Stamp,
+    pub creation: LogicalTime,
     /// Inserts that passed it.
     pub hits: u32,
     /// The highest priority of an insert that passed it.
@@ -63,7 +64,7 @@ pub trait EvictionPolicy: Send {
     /// The node that goes next, of those that are offered; `None` only if there are none. The
     /// policy has to forget it as if it were withdrawn. `now` is the cache's clock, as in
     /// [`Usage`].
-    fn victim(&mut self, now: Stamp) -> Option<Anchor>;
+    fn victim(&mut self, now: LogicalTime) -> Option<Anchor>;
 
     /// The node that was named last has gone. This is the place to remember a ghost of it.
     fn evicted(&mut self, _node: &Node<'_>) {}
@@ -109,7 +110,7 @@ impl<O: Order> EvictionPolicy for Ordered<O> {
         }
     }
 
-    fn victim(&mut self, _now: Stamp) -> Option<Anchor> {
+    fn victim(&mut self, _now: LogicalTime) -> Option<Anchor> {
         self.offered.pop_first().map(|(_, anchor)| anchor)
     }
 
@@ -141,7 +142,7 @@ pub enum Eviction {
 
 /// Where a node stands in the order of eviction; the smallest goes first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Standing(pub i64, pub Stamp);
+pub struct Standing(pub i64, pub LogicalTime);
 
 impl Eviction {
     /// Every policy.

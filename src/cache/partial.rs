@@ -84,10 +84,10 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::prompt::{Chains, ContentId, Run};
+    use crate::prompt::{Chains, ContentId, ContentRun};
 
-    fn runs() -> impl Strategy<Value = Vec<Run>> {
-        let run = (0u64..2, 0u32..3, 1u32..6).prop_map(|(content, offset, len)| Run {
+    fn runs() -> impl Strategy<Value = Vec<ContentRun>> {
+        let run = (0u64..2, 0u32..3, 1u32..6).prop_map(|(content, offset, len)| ContentRun {
             content: ContentId(content),
             offset: Tokens(offset),
             len: Tokens(len),
@@ -96,7 +96,7 @@ mod tests {
     }
 
     /// The tokens that `runs` stand for, one by one.
-    fn tokens(runs: &[Run]) -> Vec<(u64, u32)> {
+    fn tokens(runs: &[ContentRun]) -> Vec<(u64, u32)> {
         runs.iter()
             .flat_map(|run| (0..run.len.0).map(|i| (run.content.0, run.offset.0 + i)))
             .collect()
@@ -153,7 +153,7 @@ mod tests {
     #[test]
     fn an_index_without_pages_keeps_nothing() {
         let mut chains = Chains::default();
-        let sequence = chains.sequence(0, [Run::whole(ContentId(1), Tokens(8))]);
+        let sequence = chains.sequence(0, [ContentRun::whole(ContentId(1), Tokens(8))]);
         let mut index = PartialIndex::new(PageSize::new(4).unwrap());
         index.add(&sequence, Pages(1), PageId(3));
         index.remove(PageId(3));

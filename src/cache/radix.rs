@@ -1,14 +1,14 @@
 //! The radix cache: a tree whose nodes hold stretches of pages, split where prompts part.
 //!
-//! Stamps, hit counts and priorities are those of the real tree, since they decide what goes first.
-//! One reading of the logical clock serves a whole lookup or insert; a new node reads twice more,
-//! for its access and its creation. A split puts a new node *above* the old one, so a locked node
-//! keeps its identity. The policy of eviction is told which leaves are unlocked, so that an
+//! Times of use, hit counts and priorities are those of the real tree, since they decide what goes
+//! first. One reading of the logical clock serves a whole lookup or insert; a new node reads twice
+//! more, for its access and its creation. A split puts a new node *above* the old one, so a locked
+//! node keeps its identity. The policy of eviction is told which leaves are unlocked, so that an
 //! eviction costs what it frees.
 
 use std::collections::BTreeMap;
 
-use super::eviction::{self, EvictionPolicy, Stamp, Usage};
+use super::eviction::{self, EvictionPolicy, LogicalTime, Usage};
 use super::{Anchor, Hit, PrefixCache};
 use crate::prompt::PageKey;
 use crate::units::{PageId, Pages};
@@ -54,7 +54,7 @@ pub struct RadixCache {
     policy: Box<dyn EvictionPolicy>,
     nodes: Vec<Node>,
     vacant: Vec<Slot>,
-    clock: Stamp,
+    clock: LogicalTime,
     evictable: Pages,
     protected: Pages,
 }
@@ -87,7 +87,7 @@ impl RadixCache {
         &self.nodes[slot as usize]
     }
 
-    fn tick(&mut self) -> Stamp {
+    fn tick(&mut self) -> LogicalTime {
         self.clock += 1;
         self.clock
     }

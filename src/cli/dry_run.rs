@@ -9,7 +9,7 @@ use super::output::{Align, Format, columns, print, print_json, row};
 use super::{CliError, Exit};
 use crate::report::number::count;
 use crate::sweep::cell::CellId;
-use crate::sweep::due::Due;
+use crate::sweep::due::DueRuns;
 use crate::sweep::estimate::Estimate;
 use crate::sweep::execute::threads_of;
 use crate::sweep::plan::Plan;
@@ -21,7 +21,7 @@ use crate::sweep::shard::Shard;
 struct Answer {
     title: String,
     shard: String,
-    cells: Vec<Cell>,
+    cells: Vec<CellJson>,
     runs: u64,
     runs_measured: u64,
     micros_min: u128,
@@ -33,7 +33,7 @@ struct Answer {
 }
 
 #[derive(Serialize)]
-struct Cell {
+struct CellJson {
     cell: u64,
     settings: BTreeMap<String, String>,
     runs: u64,
@@ -53,9 +53,9 @@ pub(super) fn run(
 ) -> Result<Exit, CliError> {
     let ids = (0..plan.cells()).map(CellId);
     let reason = |id| plan.impossible(id, |scenario| simulator.check(scenario));
-    let mut cells: Vec<Cell> = ids.map(|id| Cell::new(plan, id, reason(id))).collect();
+    let mut cells: Vec<CellJson> = ids.map(|id| CellJson::new(plan, id, reason(id))).collect();
     let possible = cells.iter().filter(|cell| cell.reason.is_none());
-    let due = Due::new(plan, possible.map(|cell| CellId(cell.cell)).collect(), shard);
+    let due = DueRuns::new(plan, possible.map(|cell| CellId(cell.cell)).collect(), shard);
     for (id, runs) in due.cells() {
         cells[usize::try_from(id.0).expect("a cell of the list")].runs = runs;
     }
@@ -82,19 +82,19 @@ pub(super) fn run(
     Ok(Exit::Clean)
 }
 
-impl Cell {
-    fn new(plan: &Plan, id: CellId, reason: Option<String>) -> Cell {
+impl CellJson {
+    fn new(plan: &Plan, id: CellId, reason: Option<String>) -> CellJson {
         let names = plan.axes.iter().map(|axis| axis.name.clone());
         let points = plan.points(id).into_iter().map(|point| point.name.clone());
         let text = plan.describe(id);
-        Cell { cell: id.0, settings: names.zip(points).collect(), runs: 0, reason, text }
+        CellJson { cell: id.0, settings: names.zip(points).collect(), runs: 0, reason, text }
     }
 }
 
 impl Answer {
     fn text(&self) -> String {
         let mut rows = vec![row(["cell", "runs", "settings"])];
-        for Cell { cell, runs, reason, text, .. } in &self.cells {
+        for CellJson { cell, runs, reason, text, .. } in &self.cells {
             let text = reason.as_ref().map_or(text.clone(), |why| format!("{text}: {why}"));
             rows.push(vec![cell.to_string(), count(*runs), text]);
         }

@@ -14,7 +14,7 @@ use super::{CliError, Exit, dry_run};
 use crate::limits;
 use crate::report::number::count;
 use crate::sweep::cell::CellId;
-use crate::sweep::execute::{Outcome, Progress, SweepError, execute};
+use crate::sweep::execute::{Progress, SweepEnd, SweepError, execute};
 use crate::sweep::ledger::Ledger;
 use crate::sweep::plan::Plan;
 use crate::sweep::runner::{Runner, Simulator};
@@ -110,7 +110,8 @@ fn shard(args: &SweepArgs) -> Result<Shard, CliError> {
     if let Some(shard) = args.shard {
         return Ok(shard);
     }
-    // What is no text is no number either, and not as if it were absent.
+    // A variable that is not UTF-8 is an error, as one that is no number is; it does not count as
+    // absent.
     let variable = |name: &str| Some(std::env::var_os(name)?.to_string_lossy().into_owned());
     let of_job = Shard::of_job(variable).map_err(CliError::Input)?;
     let Some((shard, variable)) = of_job else { return Ok(Shard::WHOLE) };
@@ -136,7 +137,7 @@ pub(super) fn fill(
     threads: usize,
     stop: &AtomicBool,
     report: impl FnMut(Progress) + Send,
-) -> Result<(Ledger, Outcome), CliError> {
+) -> Result<(Ledger, SweepEnd), CliError> {
     let simulator = Simulator::new(plan, Registry::built_in());
     refuse_impossible(plan, &simulator)?;
     let started = Ledger::start_shard(path, plan, shard, |cell| simulator.check(cell));

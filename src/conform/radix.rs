@@ -13,7 +13,7 @@ use crate::cache::eviction::{Eviction, Ordered};
 use crate::cache::radix::RadixCache;
 use crate::cache::{Anchor, PrefixCache};
 use crate::limits;
-use crate::prompt::{Chains, ContentId, PageKey, Run};
+use crate::prompt::{Chains, ContentId, ContentRun, PageKey};
 use crate::units::{PageId, PageSize, Pages, Row, Tokens};
 
 /// One cache and what was done with it; the answers are in the ops.
@@ -177,7 +177,7 @@ impl Replay {
                 format!("must have at most {most} tokens, got {got}"),
             ));
         }
-        let runs = key.iter().map(|&token| Run::whole(ContentId(token), Tokens(1)));
+        let runs = key.iter().map(|&token| ContentRun::whole(ContentId(token), Tokens(1)));
         let sequence = self.chains.sequence(0, runs);
         Ok(sequence.page_keys(self.page, sequence.len()))
     }

@@ -18,7 +18,7 @@ pub(super) fn write_out(scenario: &Scenario, folder: &Path) -> Result<Scenario, 
 }
 
 fn spec(request: &Request) -> RequestSpec {
-    let run = |run: &crate::prompt::Run| RunSpec {
+    let run = |run: &crate::prompt::ContentRun| RunSpec {
         content: run.content,
         offset: run.offset,
         len: run.len,

@@ -9,10 +9,10 @@
 //! ```
 //! use kvseam::event::{Event, Holder, Server};
 //! use kvseam::finding::{Code, Side};
-//! use kvseam::oracle::{Oracle, Terms};
+//! use kvseam::oracle::{Oracle, ServerConfig};
 //! use kvseam::units::{PageId, Tick};
 //!
-//! let terms = Terms {
+//! let config = ServerConfig {
 //!     page_size: 4,
 //!     ranks: 2,
 //!     prefill_pages: 16,
@@ -23,7 +23,7 @@
 //!     sends_again: false,
 //! };
 //! let server = Server { side: Side::Prefill, index: 0 };
-//! let mut oracle = Oracle::new(terms, [server]);
+//! let mut oracle = Oracle::new(config, [server]);
 //! // A page goes back that nobody has taken.
 //! let freed = Event::Freed { server, holder: Holder::Cache, pages: &[PageId(3)] };
 //! oracle.observe(Tick(5), &freed, &[]);
@@ -55,7 +55,7 @@ use requests::{Record, Requests};
 
 /// What the oracle must know of the servers. Pools in pages of their allocator.
 #[derive(Clone, Copy, Debug)]
-pub struct Terms {
+pub struct ServerConfig {
     /// Rows of a physical page.
     pub page_size: u32,
     /// Decode ranks.
@@ -76,7 +76,7 @@ pub struct Terms {
 
 /// The judge of one run.
 pub struct Oracle {
-    terms: Terms,
+    config: ServerConfig,
     stripes: Stripes,
     ledgers: Ledgers,
     requests: Requests,
@@ -89,7 +89,7 @@ pub struct Oracle {
 }
 
 /// What a server has when all is over.
-pub struct Remains {
+pub struct FinalState {
     /// Which server.
     pub server: Server,
     /// Its allocator's free pages, as often as they are on its lists.
@@ -111,23 +111,23 @@ pub struct Judgement {
 }
 
 impl Oracle {
-    /// A judge of `servers` under `terms`. Servers of a kind come in the order of their numbers,
+    /// A judge of `servers` under `config`. Servers of a kind come in the order of their numbers,
     /// from 0.
-    pub fn new(terms: Terms, servers: impl IntoIterator<Item = Server>) -> Oracle {
+    pub fn new(config: ServerConfig, servers: impl IntoIterator<Item = Server>) -> Oracle {
         let mut ledgers = Ledgers::default();
         for server in servers {
             let pages = match server.side {
-                Side::Prefill => terms.prefill_pages,
-                Side::Decode => terms.decode_pages,
+                Side::Prefill => config.prefill_pages,
+                Side::Decode => config.decode_pages,
             };
             ledgers.open(server.side, Ledger::new(Pages(pages)));
         }
         Oracle {
-            terms,
+            config,
             stripes: Stripes {
-                page: terms.page_size,
-                ranks: terms.ranks,
-                draft: terms.draft_rows.is_some(),
+                page: config.page_size,
+                ranks: config.ranks,
+                draft: config.draft_rows.is_some(),
             },
             ledgers,
             requests: Requests::default(),
@@ -221,7 +221,7 @@ impl Oracle {
     }
 
     /// The end of everything, with what each server then has.
-    pub fn close(mut self, tick: Tick, remains: &[Remains], cut_short: bool) -> Judgement {
+    pub fn close(mut self, tick: Tick, final_states: &[FinalState], cut_short: bool) -> Judgement {
         let open: Vec<RequestId> = self.progress.open().iter().copied().collect();
         let why = if cut_short {
             "the bound on events or the last tick was reached"
@@ -235,7 +235,7 @@ impl Oracle {
             // Requests that have not arrived yet will not.
             self.find(tick, Code::StallNoProgress, None, None, "an end", why);
         }
-        for server in remains {
+        for server in final_states {
             self.chances.add(Chance::Checks, 1);
             self.close_server(tick, server, &open);
         }
@@ -245,8 +245,8 @@ impl Oracle {
 
     /// Scans one server's pages in full: nothing is held for a request that has ended, nothing is
     /// locked when all have, and the lists of pool and cache are those of the ledger.
-    fn close_server(&mut self, tick: Tick, remains: &Remains, open: &[RequestId]) {
-        let Remains { server, ref free, ref cached, protected } = *remains;
+    fn close_server(&mut self, tick: Tick, state: &FinalState, open: &[RequestId]) {
+        let FinalState { server, ref free, ref cached, protected } = *state;
         let ledger = self.ledgers.of(server);
         let leaked: Vec<_> =
             ledger.held().filter(|(_, request)| open.binary_search(request).is_err()).collect();
@@ -312,14 +312,15 @@ impl Oracle {
         let positions = u64::from(self.stripes.page_positions());
         let stored = length - Tokens(1);
         let at_start = u64::from(self.stripes.pages(prompt)) * positions
-            + u64::from(self.terms.reserved_tokens);
+            + u64::from(self.config.reserved_tokens);
         let at_end = u64::from(self.stripes.pages(stored)) * positions;
-        let computed = if self.terms.sends_again { stored } else { prompt };
+        let computed = if self.config.sends_again { stored } else { prompt };
         // A page is whole on every rank, or it is none.
-        let page = u64::from(self.terms.page_size);
-        let rows = u64::from(self.terms.decode_pages) * page + u64::from(self.terms.leftover_rows);
+        let page = u64::from(self.config.page_size);
+        let rows =
+            u64::from(self.config.decode_pages) * page + u64::from(self.config.leftover_rows);
         at_start.max(at_end) <= rows / page * positions
-            && u64::from(computed.0) <= u64::from(self.terms.prefill_pages) * page
+            && u64::from(computed.0) <= u64::from(self.config.prefill_pages) * page
     }
 
     fn arrived(
@@ -349,7 +350,7 @@ impl Oracle {
             _ if ranks.is_empty() => "peers that can be connected".to_owned(),
             _ => format!(
                 "a plan for each of {} ranks; refused by {}",
-                self.terms.ranks,
+                self.config.ranks,
                 ranks.iter().map(Rank::to_string).collect::<Vec<_>>().join(", ")
             ),
         };
@@ -549,7 +550,7 @@ impl Oracle {
 
     /// Reports a verdict, each code once a transfer.
     fn placed(&mut self, tick: Tick, request: RequestId, verdict: &Verdict, when: &str) {
-        let ranks = self.terms.ranks;
+        let ranks = self.config.ranks;
         let owner = |position: Tokens| Rank(position.0 % ranks);
         self.placed_on(tick, request, verdict, when, owner);
     }
@@ -633,7 +634,7 @@ impl Oracle {
     }
 
     fn draft_landed(&mut self, part: Part, writes: &[Write], memory: &[Memory]) {
-        let rows = (self.terms.draft_rows.unwrap_or(0), self.stripes.page_positions());
+        let rows = (self.config.draft_rows.unwrap_or(0), self.stripes.page_positions());
         let transfer = self.requests.transfer_of(part);
         let shown = (writes, memory, &self.texts);
         self.copies.draft_landed(&self.ledgers, part, transfer, shown, rows);

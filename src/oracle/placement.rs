@@ -467,7 +467,7 @@ mod tests {
 
     use super::*;
     use crate::layout::Layout;
-    use crate::prompt::{Chains, ContentId, Run};
+    use crate::prompt::{Chains, ContentId, ContentRun};
     use crate::units::Tick;
 
     const ME: RequestId = RequestId(7);
@@ -480,7 +480,7 @@ mod tests {
 
     /// [`ME`]'s text, of one content.
     fn plain(content: u64, len: u32) -> Texts {
-        let run = Run::whole(ContentId(content), Tokens(len));
+        let run = ContentRun::whole(ContentId(content), Tokens(len));
         let mut texts = Texts::default();
         texts.insert(ME, Rc::new(Chains::default().sequence(0, [run])));
         texts
@@ -510,13 +510,14 @@ mod tests {
             ),
         ) {
             let mut chains = Chains::default();
-            let own = (0..).zip(&runs).map(|(id, &len)| Run::whole(ContentId(id), Tokens(len)));
+            let whole = |(id, &len)| ContentRun::whole(ContentId(id), Tokens(len));
+            let own = (0..).zip(&runs).map(whole);
             let text = Rc::new(chains.sequence(0, own.clone()));
             let mut texts = Texts::default();
             texts.insert(ME, Rc::clone(&text));
             // Others have the first runs in common with it, from none to all.
             for (other, shared) in (0..5).zip(0..) {
-                let behind = Run::whole(ContentId(99), Tokens(200));
+                let behind = ContentRun::whole(ContentId(99), Tokens(200));
                 let runs = own.clone().take(shared).chain([behind]);
                 texts.insert(RequestId(other), Rc::new(chains.sequence(0, runs)));
             }

@@ -3,7 +3,7 @@
 use super::*;
 use crate::event::{SourcePages, Text, Writes};
 use crate::memory::Stamp;
-use crate::prompt::{Chains, ContentId, Run};
+use crate::prompt::{Chains, ContentId, ContentRun};
 
 mod drafts;
 mod hits;
@@ -21,7 +21,7 @@ const SOURCE: [PageId; 3] = [PageId(5), PageId(2), PageId(6)];
 const LENGTH: Tokens = Tokens(10);
 
 /// Pages of 4 rows on 2 ranks, so virtual pages of 8 positions. Either pool holds 32 positions.
-const TERMS: Terms = Terms {
+const CONFIG: ServerConfig = ServerConfig {
     page_size: 4,
     ranks: 2,
     prefill_pages: 8,
@@ -48,12 +48,12 @@ fn part(rank: u32) -> Part {
 
 impl Scene {
     /// Two requests have arrived.
-    fn new(terms: Terms) -> Scene {
+    fn new(config: ServerConfig) -> Scene {
         let mut chains = Chains::default();
-        let texts =
-            [1, 2].map(|id| Rc::new(chains.sequence(0, [Run::whole(ContentId(id), Tokens(24))])));
-        let memory = (0..4).map(|_| Memory::new(terms.decode_pages)).collect();
-        let mut scene = Scene { oracle: Oracle::new(terms, [PREFILL, DECODE]), memory, texts };
+        let texts = [1, 2]
+            .map(|id| Rc::new(chains.sequence(0, [ContentRun::whole(ContentId(id), Tokens(24))])));
+        let memory = (0..4).map(|_| Memory::new(config.decode_pages)).collect();
+        let mut scene = Scene { oracle: Oracle::new(config, [PREFILL, DECODE]), memory, texts };
         for (request, text) in [ME, OTHER].into_iter().zip(scene.texts.clone()) {
             let text = Text(text);
             scene.tell(&Event::Arrived { request, text, prompt: LENGTH, admitted: true });
@@ -62,8 +62,8 @@ impl Scene {
     }
 
     /// The same, and [`ME`] has its pages on both sides.
-    fn reserved(terms: Terms) -> Scene {
-        let mut scene = Scene::new(terms);
+    fn reserved(config: ServerConfig) -> Scene {
+        let mut scene = Scene::new(config);
         scene.reserve(ME, 0, Tokens(0));
         for (server, pages) in [(PREFILL, &SOURCE[..]), (DECODE, &TABLE[..])] {
             scene.tell(&Event::Taken { server, request: ME, first: Pages(0), pages });
@@ -161,12 +161,12 @@ impl Scene {
 
 #[test]
 fn a_request_fits_exactly_if_both_pools_can_ever_hold_it() {
-    let reserving = Terms { reserved_tokens: 5, prefill_pages: 99, ..TERMS };
-    let few_sources = Terms { prefill_pages: 3, ..TERMS };
-    let again = Terms { sends_again: true, ..few_sources };
+    let reserving = ServerConfig { reserved_tokens: 5, prefill_pages: 99, ..CONFIG };
+    let few_sources = ServerConfig { prefill_pages: 3, ..CONFIG };
+    let again = ServerConfig { sends_again: true, ..few_sources };
     // The whole pages that the rows behind the last one make on every rank count, too.
-    let [whole, cut] = [4, 3].map(|leftover_rows| Terms { leftover_rows, ..reserving });
-    for (terms, prompt, output, fits) in [
+    let [whole, cut] = [4, 3].map(|leftover_rows| ServerConfig { leftover_rows, ..reserving });
+    for (config, prompt, output, fits) in [
         // At the start 8·ceil(L/8) + reserved, at most 32.
         (reserving, 24, 1, true),
         (reserving, 25, 1, false),
@@ -183,13 +183,13 @@ fn a_request_fits_exactly_if_both_pools_can_ever_hold_it() {
         (again, 8, 6, false),
     ] {
         for admitted in [true, false] {
-            let mut oracle = Oracle::new(terms, [PREFILL, DECODE]);
-            let run = Run::whole(ContentId(1), Tokens(prompt + output));
+            let mut oracle = Oracle::new(config, [PREFILL, DECODE]);
+            let run = ContentRun::whole(ContentId(1), Tokens(prompt + output));
             let text = Text(Rc::new(Chains::default().sequence(0, [run])));
             let prompt = Tokens(prompt);
             oracle.observe(Tick(1), &Event::Arrived { request: ME, text, prompt, admitted }, &[]);
             let wrong = oracle.findings().count(Code::CapacityWrong);
-            assert_eq!(wrong, u64::from(admitted != fits), "{terms:?} {prompt} {output}");
+            assert_eq!(wrong, u64::from(admitted != fits), "{config:?} {prompt} {output}");
         }
     }
 }
@@ -200,7 +200,7 @@ fn a_reservation_is_of_the_pages_behind_the_match() {
     for (taken, expected) in
         [(1, Some(Code::ReserveShort)), (2, None), (3, Some(Code::ReserveExcess))]
     {
-        let mut scene = Scene::new(TERMS);
+        let mut scene = Scene::new(CONFIG);
         let pages: Vec<PageId> = (1..=taken).map(PageId).collect();
         scene.tell(&Event::Reserved {
             server: DECODE,
@@ -219,7 +219,7 @@ fn a_reservation_is_of_the_pages_behind_the_match() {
 
 #[test]
 fn activation_waits_for_the_last_copy_of_the_last_piece() {
-    let mut scene = Scene::reserved(TERMS);
+    let mut scene = Scene::reserved(CONFIG);
     scene.queue(part(0));
     scene.queue(part(1));
     scene.land(part(0), &scene.own(0));
@@ -230,7 +230,7 @@ fn activation_waits_for_the_last_copy_of_the_last_piece() {
         "1 of 2 copies landed, the last piece is out"
     );
 
-    let mut scene = Scene::reserved(TERMS);
+    let mut scene = Scene::reserved(CONFIG);
     let more = Part { last: false, ..part(0) };
     scene.queue(more);
     scene.land(more, &scene.own(0));
@@ -241,7 +241,7 @@ fn activation_waits_for_the_last_copy_of_the_last_piece() {
 #[test]
 fn a_page_given_back_for_some_of_its_rows_is_found() {
     for (start, expected) in [(0, vec![]), (1, vec![(Code::PageFreedPart, 1)])] {
-        let mut scene = Scene::reserved(TERMS);
+        let mut scene = Scene::reserved(CONFIG);
         let page = TABLE[1];
         scene.tell(&Event::FreedPart { server: DECODE, request: ME, page, start });
         assert_eq!(scene.found(), expected, "from row {start} on");
@@ -251,20 +251,20 @@ fn a_page_given_back_for_some_of_its_rows_is_found() {
 /// What is found at the end, when the requests of `gone` have ended. [`ME`] gave its pages back
 /// unless it `keeps` them, and on each server `locked` cached pages are said to be locked.
 fn close(gone: &[RequestId], keeps: bool, locked: u32, cut_short: bool) -> Vec<Finding> {
-    let mut scene = Scene::reserved(TERMS);
-    let mut remains = Vec::new();
+    let mut scene = Scene::reserved(CONFIG);
+    let mut final_states = Vec::new();
     for (server, total, held) in [(PREFILL, 8, &SOURCE[..]), (DECODE, 4, &TABLE[..])] {
         if !keeps {
             scene.tell(&Event::Freed { server, holder: Holder::Request(ME), pages: held });
         }
         let free = (1..=total).map(PageId).filter(|page| !(keeps && held.contains(page)));
         let (free, cached) = (free.collect(), Vec::new());
-        remains.push(Remains { server, free, cached, protected: Pages(locked) });
+        final_states.push(FinalState { server, free, cached, protected: Pages(locked) });
     }
     for &request in gone {
         scene.tell(&Event::Ended { request, outcome: Outcome::Finished });
     }
-    let judgement = scene.oracle.close(Tick(2), &remains, cut_short);
+    let judgement = scene.oracle.close(Tick(2), &final_states, cut_short);
     assert_eq!(judgement.chances.get(Chance::Checks), 2);
     judgement.findings.iter().flat_map(|(_, kept)| kept.first.clone()).collect()
 }
@@ -301,7 +301,7 @@ fn a_refusal_says_what_should_have_been() {
             "a plan for each of 2 ranks; refused by 1, 0",
         ),
     ] {
-        let mut scene = Scene::new(TERMS);
+        let mut scene = Scene::new(CONFIG);
         scene.tell(&Event::Refused { request: ME, code, ranks, said: "no" });
         let finding = scene.evidence(code);
         assert_eq!((&*finding.expected, &*finding.found), (expected, "no"));
@@ -311,7 +311,7 @@ fn a_refusal_says_what_should_have_been() {
 
 #[test]
 fn rows_restored_from_the_host_are_written() {
-    let mut scene = Scene::reserved(TERMS);
+    let mut scene = Scene::reserved(CONFIG);
     scene.tell(&Event::Restored { server: DECODE, request: ME, from: Tokens(0), to: LENGTH });
     for rank in 0..2 {
         scene.store(rank as usize, &scene.own(rank));
@@ -322,7 +322,7 @@ fn rows_restored_from_the_host_are_written() {
 
 #[test]
 fn pages_of_the_cache_are_its_own() {
-    let mut scene = Scene::reserved(TERMS);
+    let mut scene = Scene::reserved(CONFIG);
     scene.tell(&Event::Cached { server: DECODE, request: ME, pages: &TABLE });
     scene.tell(&Event::Freed { server: DECODE, holder: Holder::Cache, pages: &TABLE[..1] });
     let books = |cached| Event::Books {

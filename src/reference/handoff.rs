@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use crate::behaviour::{DoubledMessage, ReleaseOnAbort, SourceRelease, TransferCompletion};
 use crate::units::Rank;
-use crate::world::handoff::{Action, Handoff, Part, Rules, Signal, Stage};
+use crate::world::handoff::{Action, Handoff, PartId, Rules, Signal, Stage};
 
 /// Signals to a handoff of one request.
 #[derive(Clone, Debug)]
@@ -21,8 +21,8 @@ pub struct Case {
 
 impl Case {
     /// A part of a transfer in so many pieces.
-    pub fn part(pieces: u32, piece: u32, rank: u32) -> Part {
-        Part { piece, rank: Rank(rank), last: piece + 1 == pieces }
+    pub fn part(pieces: u32, piece: u32, rank: u32) -> PartId {
+        PartId { piece, rank: Rank(rank), last: piece + 1 == pieces }
     }
 }
 
@@ -254,7 +254,7 @@ impl Transfer {
         }
     }
 
-    fn part(&mut self, part: Part, has_landed: bool) {
+    fn part(&mut self, part: PartId, has_landed: bool) {
         let place = (part.piece, part.rank.0);
         self.is_sent |= part.last;
         if has_landed {

@@ -2,7 +2,7 @@
 //! may go.
 
 use crate::cache::{Anchor, PrefixCache};
-use crate::prompt::{Chains, ContentId, PageKey, Run};
+use crate::prompt::{Chains, ContentId, ContentRun, PageKey};
 use crate::units::{PageId, PageSize, Pages, Tokens};
 
 /// How a cache drops pages.
@@ -171,7 +171,7 @@ impl<C: PrefixCache> Server<C> {
             Naming::Alone => pages.into_iter().map(PageKey).collect(),
             Naming::Chained => {
                 let run = |&(content, len): &(u32, u32)| {
-                    Run::whole(ContentId(content.into()), Tokens(len))
+                    ContentRun::whole(ContentId(content.into()), Tokens(len))
                 };
                 let sequence = self.chains.sequence(prompt.namespace, prompt.runs.iter().map(run));
                 sequence.page_keys(self.page, sequence.len())

@@ -7,7 +7,7 @@ use super::shard::Shard;
 
 /// The runs of one sweep.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Due {
+pub struct DueRuns {
     cells: Vec<CellId>,
     seeds: u64,
     /// How many seeds of each cell; the first `extra` cells have one more.
@@ -17,21 +17,21 @@ pub struct Due {
     is_by_seed: bool,
 }
 
-impl Due {
+impl DueRuns {
     /// Of these possible cells of `plan`, in order. A budget of runs is shared out evenly: each
     /// cell has as many seeds as any other, or one more.
-    pub fn new(plan: &Plan, cells: Vec<CellId>, shard: Shard) -> Due {
+    pub fn new(plan: &Plan, cells: Vec<CellId>, shard: Shard) -> DueRuns {
         let count = cells.len() as u64;
         let seeds = plan.seeds.count;
         let budget = plan.budget.runs.filter(|&runs| count > 0 && runs < count * seeds);
         let (each, extra) = budget.map_or((seeds, 0), |runs| (runs / count, runs % count));
         let is_by_seed = plan.budget.seconds.is_some();
-        Due { cells, seeds, each, extra, shard, is_by_seed }
+        DueRuns { cells, seeds, each, extra, shard, is_by_seed }
     }
 
     /// The same of another shard.
-    pub fn of(&self, shard: Shard) -> Due {
-        Due { shard, ..self.clone() }
+    pub fn of(&self, shard: Shard) -> DueRuns {
+        DueRuns { shard, ..self.clone() }
     }
 
     /// How many.
@@ -77,13 +77,13 @@ mod tests {
     use crate::sweep::plan::tests::{PLAN, sources};
 
     /// Eight cells of three seeds, of which the cells 6 and 7 are impossible.
-    fn due(budget: &str, shard: &str) -> Due {
+    fn due(budget: &str, shard: &str) -> DueRuns {
         let text = PLAN.replace("marks =", &format!("{budget}\nmarks ="));
         let plan = Plan::parse(sources(&text)).unwrap();
-        Due::new(&plan, (0..6).map(CellId).collect(), shard.parse().unwrap())
+        DueRuns::new(&plan, (0..6).map(CellId).collect(), shard.parse().unwrap())
     }
 
-    fn runs(due: &Due) -> Vec<u64> {
+    fn runs(due: &DueRuns) -> Vec<u64> {
         let runs: Vec<u64> = due.runs().map(|run| run.0).collect();
         assert_eq!(runs.len() as u64, due.count());
         runs

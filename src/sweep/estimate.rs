@@ -3,7 +3,7 @@
 use std::time::{Duration, Instant};
 
 use super::cell::CellId;
-use super::due::Due;
+use super::due::DueRuns;
 use super::plan::Plan;
 use crate::finding::Run;
 use crate::scenario::Scenario;
@@ -32,7 +32,7 @@ impl Estimate {
     /// run, is for the sweep to say.
     pub fn measure(
         plan: &Plan,
-        due: &Due,
+        due: &DueRuns,
         run: impl Fn(&Scenario) -> Result<Run, String>,
     ) -> Estimate {
         let cells: Vec<(CellId, u64)> = due.cells().filter(|(_, runs)| *runs > 0).collect();
@@ -129,7 +129,7 @@ mod tests {
     #[test]
     fn every_run_of_a_small_plan_is_measured_once() {
         let plan = small();
-        let due = Due::new(&plan, (0..6).map(CellId).collect(), Shard::WHOLE);
+        let due = DueRuns::new(&plan, (0..6).map(CellId).collect(), Shard::WHOLE);
         let seen = Mutex::new(Vec::new());
         let counted = |scenario: &Scenario| {
             seen.lock().unwrap().push(scenario.seed);

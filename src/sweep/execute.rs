@@ -55,7 +55,7 @@ pub struct Progress {
 
 /// How a sweep ended.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Outcome {
+pub struct SweepEnd {
     /// Runs in the ledger; fewer than the total if the sweep was interrupted or its time was up.
     pub progress: Progress,
     /// Whether it was told to stop.
@@ -75,7 +75,7 @@ pub fn execute<R, P>(
     stop: &AtomicBool,
     runner: R,
     report: P,
-) -> Result<Outcome, SweepError>
+) -> Result<SweepEnd, SweepError>
 where
     R: Runner,
     P: FnMut(Progress) + Send,
@@ -103,7 +103,7 @@ where
     let progress = lock(&execution.writer).progress;
     let is_interrupted = progress.done < progress.total && stop.load(Ordering::Relaxed);
     drop(execution);
-    Ok(Outcome {
+    Ok(SweepEnd {
         progress,
         is_interrupted,
         impossible: ledger.impossible()?,
@@ -133,10 +133,10 @@ struct Execution<'a, R, P> {
 }
 
 /// The cells that a thread has at hand.
-type Cells = BTreeMap<CellId, Cell>;
+type Cells = BTreeMap<CellId, CheckedCell>;
 
 /// A cell of which a thread does runs.
-struct Cell {
+struct CheckedCell {
     scenario: Scenario,
     /// Why it cannot be run, if it cannot: another registry may have begun the ledger.
     checked: Result<(), String>,
@@ -205,7 +205,7 @@ where
     }
 
     /// A cell, out of those at hand or put there.
-    fn cell<'c>(&self, id: CellId, cells: &'c mut Cells) -> &'c mut Cell {
+    fn cell<'c>(&self, id: CellId, cells: &'c mut Cells) -> &'c mut CheckedCell {
         let kept = if self.plan.budget.seconds.is_some() { CELLS_KEPT } else { 1 };
         if cells.len() == kept && !cells.contains_key(&id) {
             cells.pop_last();
@@ -215,7 +215,7 @@ where
             let scenario = scenario
                 .expect("a cell that does not parse is impossible, with its reason in the ledger");
             let checked = caught(|| self.runner.check(&scenario)).unwrap_or_else(Err);
-            Cell { scenario, checked }
+            CheckedCell { scenario, checked }
         })
     }
 
@@ -269,7 +269,7 @@ fn lock<T: ?Sized>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-fn record(id: RunId, cell: &Cell, runner: &impl Runner) -> Record {
+fn record(id: RunId, cell: &CheckedCell, runner: &impl Runner) -> Record {
     let began = Instant::now();
     let run = || cell.checked.clone().and_then(|()| runner.run(&cell.scenario));
     let outcome = caught(run).unwrap_or_else(Err);

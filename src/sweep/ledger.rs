@@ -16,7 +16,7 @@ use siphasher::sip::SipHasher13;
 
 use super::cell::{CellId, RunId};
 use super::column::{corrupt, signed, unsigned};
-use super::due::Due;
+use super::due::DueRuns;
 use super::plan::{Plan, PlanError, Sources};
 use super::run_set::RunSet;
 use super::schema::{self, key};
@@ -211,11 +211,11 @@ impl Ledger {
     }
 
     /// Which runs it should have in the end.
-    pub fn due(&self) -> Result<Due, LedgerError> {
+    pub fn due(&self) -> Result<DueRuns, LedgerError> {
         let impossible = self.impossible()?;
         let cells = (0..self.plan.cells()).map(CellId);
         let possible = cells.filter(|cell| !impossible.contains_key(cell)).collect();
-        Ok(Due::new(&self.plan, possible, self.shard))
+        Ok(DueRuns::new(&self.plan, possible, self.shard))
     }
 
     /// Cells that cannot be run, with the reason.

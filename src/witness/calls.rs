@@ -67,7 +67,7 @@ pub struct Placed {
 }
 
 /// What events have said of a request.
-struct Request {
+struct RequestSeen {
     /// Tokens of its prompt.
     prompt: Tokens,
     /// Positions of its present transfer that the decode cache had.
@@ -87,7 +87,7 @@ pub struct Calls {
     pub refusals: Vec<KeptRefusal>,
     /// The first request that was activated, or finished, on wrong rows.
     pub placed: Option<Placed>,
-    requests: BTreeMap<RequestId, Request>,
+    requests: BTreeMap<RequestId, RequestSeen>,
     found: BTreeMap<Code, u64>,
 }
 
@@ -174,7 +174,7 @@ impl Observer for Calls {
     fn told(&mut self, seen: &Seen<'_>) {
         match *seen.event {
             Event::Arrived { request, prompt, .. } => {
-                let known = Request { prompt, matched: Tokens(0), table: Vec::new() };
+                let known = RequestSeen { prompt, matched: Tokens(0), table: Vec::new() };
                 self.requests.insert(request, known);
             }
             Event::Refused { request, code, ranks, said } => {

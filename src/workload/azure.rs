@@ -3,7 +3,7 @@
 
 use super::line::{TraceRequest, check_length};
 use crate::limits;
-use crate::prompt::{ContentId, Run};
+use crate::prompt::{ContentId, ContentRun};
 use crate::units::Tokens;
 
 const HEADER: &str = "TIMESTAMP,ContextTokens,GeneratedTokens";
@@ -26,7 +26,7 @@ pub(super) fn parse(line: &str, content: ContentId) -> Result<TraceRequest, Stri
     })?;
     let context = length("ContextTokens", context, &limits::PROMPT_TOKENS)?;
     let output = length("GeneratedTokens", generated, &limits::OUTPUT_TOKENS)?;
-    Ok(TraceRequest { time, runs: vec![Run::whole(content, Tokens(context))], output })
+    Ok(TraceRequest { time, runs: vec![ContentRun::whole(content, Tokens(context))], output })
 }
 
 fn length(field: &str, text: &str, allowed: &std::ops::RangeInclusive<u32>) -> Result<u32, String> {

@@ -2,7 +2,7 @@
 
 use std::ops::RangeInclusive;
 
-use crate::prompt::Run;
+use crate::prompt::ContentRun;
 
 /// Units of [`TraceRequest::time`] in a tick.
 pub(super) const TIME_PER_TICK: u128 = 10;
@@ -12,7 +12,7 @@ pub(super) struct TraceRequest {
     /// Arrival in units of 100 ns, the finest of all formats, on the format's own clock.
     pub(super) time: u64,
     /// The prompt.
-    pub(super) runs: Vec<Run>,
+    pub(super) runs: Vec<ContentRun>,
     /// Output tokens.
     pub(super) output: u32,
 }

@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use thiserror::Error;
 
 use crate::limits;
-use crate::prompt::{ContentId, Run};
+use crate::prompt::{ContentId, ContentRun};
 use crate::scenario::{RequestSpec, RunSpec, Scenario, TraceConfig, WorkloadConfig};
 use crate::units::{Tick, Tokens};
 
@@ -25,7 +25,7 @@ pub struct Request {
     /// When it arrives.
     pub at: Tick,
     /// Its prompt; no run is empty.
-    pub runs: Vec<Run>,
+    pub runs: Vec<ContentRun>,
     /// Its output tokens, at least 1; the first comes from prefill.
     pub output: Tokens,
     /// The content of its output.
@@ -43,8 +43,8 @@ impl Request {
     }
 
     /// Its prompt and its output.
-    pub fn all_runs(&self) -> impl Iterator<Item = Run> {
-        let output = Run::whole(self.output_content, self.output);
+    pub fn all_runs(&self) -> impl Iterator<Item = ContentRun> {
+        let output = ContentRun::whole(self.output_content, self.output);
         self.runs.iter().copied().chain([output])
     }
 }
@@ -109,7 +109,8 @@ pub fn trace_requests(
 
 fn written_out(specs: &[RequestSpec]) -> Vec<Request> {
     let mut own = OwnContents::default();
-    let run = |spec: &RunSpec| Run { content: spec.content, offset: spec.offset, len: spec.len };
+    let run =
+        |spec: &RunSpec| ContentRun { content: spec.content, offset: spec.offset, len: spec.len };
     specs
         .iter()
         .map(|spec| Request {

@@ -6,7 +6,7 @@ use serde::Deserialize;
 
 use super::line::{TraceRequest, check_length};
 use crate::limits;
-use crate::prompt::{ContentId, Run};
+use crate::prompt::{ContentId, ContentRun};
 use crate::units::Tokens;
 use crate::wording::json_line;
 
@@ -50,13 +50,13 @@ pub(super) fn parse(text: &str) -> Result<TraceRequest, String> {
     Ok(TraceRequest { time, runs: blocks_of(&line.hash_ids, length), output })
 }
 
-fn blocks_of(ids: &[u64], length: u32) -> Vec<Run> {
+fn blocks_of(ids: &[u64], length: u32) -> Vec<ContentRun> {
     let mut left = length;
     ids.iter()
         .map(|&id| {
             let block = left.min(BLOCK_TOKENS);
             left -= block;
-            Run::whole(ContentId(id), Tokens(block))
+            ContentRun::whole(ContentId(id), Tokens(block))
         })
         .collect()
 }

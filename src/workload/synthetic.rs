@@ -5,7 +5,7 @@
 
 use super::{OwnContents, Request};
 use crate::limits;
-use crate::prompt::Run;
+use crate::prompt::ContentRun;
 use crate::rng::Stream;
 use crate::scenario::{Arrivals, Lengths, Synthetic};
 use crate::units::{Tick, Tokens};
@@ -22,7 +22,7 @@ pub(super) fn draw(config: &Synthetic, seed: u64) -> Vec<Request> {
         .zip(arrivals)
         .map(|(number, at)| {
             let history = &mut open[(number % conversations) as usize];
-            push(history, Run::whole(own.next(), prompt.next()));
+            push(history, ContentRun::whole(own.next(), prompt.next()));
             let request = Request {
                 at,
                 runs: history.clone(),
@@ -31,7 +31,7 @@ pub(super) fn draw(config: &Synthetic, seed: u64) -> Vec<Request> {
                 namespace: 0,
                 priority: 0,
             };
-            push(history, Run::whole(request.output_content, request.output));
+            push(history, ContentRun::whole(request.output_content, request.output));
             request
         })
         .collect()
@@ -43,11 +43,13 @@ fn prefixes(
     conversations: u32,
     seed: u64,
     own: &mut OwnContents,
-) -> Vec<Vec<Run>> {
-    let groups: Vec<Run> = match &config.prefix {
+) -> Vec<Vec<ContentRun>> {
+    let groups: Vec<ContentRun> = match &config.prefix {
         Some(lengths) => {
             let mut lengths = LengthDraws::new(lengths, seed, "prefix lengths");
-            (0..config.prefix_groups).map(|_| Run::whole(own.next(), lengths.next())).collect()
+            (0..config.prefix_groups)
+                .map(|_| ContentRun::whole(own.next(), lengths.next()))
+                .collect()
         }
         None => Vec::new(),
     };
@@ -63,7 +65,7 @@ fn prefixes(
         .collect()
 }
 
-fn push(history: &mut Vec<Run>, run: Run) {
+fn push(history: &mut Vec<ContentRun>, run: ContentRun) {
     if run.len > Tokens(0) {
         history.push(run);
     }
@@ -205,7 +207,7 @@ mod tests {
         for number in 3..7 {
             let (turn, before) = (&requests[number], &requests[number - 3]);
             let (new, known) = turn.runs.split_last().unwrap();
-            let output = Run::whole(before.output_content, before.output);
+            let output = ContentRun::whole(before.output_content, before.output);
             let mut expected = before.runs.clone();
             expected.push(output);
             assert_eq!(known, expected);

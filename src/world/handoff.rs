@@ -34,11 +34,11 @@ pub enum Signal {
     /// The chunk is computed.
     ComputeEnded,
     /// A part was put on the link.
-    PartQueued(Part),
+    PartQueued(PartId),
     /// A part has landed on its rank.
-    PartLanded(Part),
+    PartLanded(PartId),
     /// A part has landed, and the message that says so was lost.
-    PartLost(Part),
+    PartLost(PartId),
     /// The planner refused.
     Refused,
     /// The client gave up.
@@ -49,9 +49,9 @@ pub enum Signal {
     GaveWay,
 }
 
-/// One piece's part for one rank.
+/// One part among those of a transfer: what one rank gets of a piece.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Part {
+pub struct PartId {
     /// The piece, from 0.
     pub piece: u32,
     /// The rank.
@@ -267,7 +267,7 @@ impl Handoff {
         piece as usize * self.ranks as usize + rank.index()
     }
 
-    fn queue(&mut self, part: Part) {
+    fn queue(&mut self, part: PartId) {
         if part.last {
             self.last_piece = Some(part.piece);
         }
@@ -276,7 +276,7 @@ impl Handoff {
         }
     }
 
-    fn land(&mut self, part: Part) {
+    fn land(&mut self, part: PartId) {
         if part.last {
             self.last_piece = Some(part.piece);
         }
@@ -286,12 +286,12 @@ impl Handoff {
     }
 
     /// The part is on its way no more.
-    fn unqueue(&mut self, part: Part) {
+    fn unqueue(&mut self, part: PartId) {
         self.queued.remove(self.number(part.piece, part.rank));
     }
 
     /// Whether decode takes the transfer for complete, now that `part` has landed.
-    fn is_complete(&self, part: Part) -> bool {
+    fn is_complete(&self, part: PartId) -> bool {
         let landed = self.landed.count + self.repeats;
         match self.rules.completion {
             TransferCompletion::EveryPart => self

@@ -10,7 +10,7 @@ use super::observer::{Call, Observer, Seen};
 use crate::event::Event;
 use crate::finding::{Chance, FreeRun, FreeSample, Mark, Metric, Run, Tally};
 use crate::memory::Memory;
-use crate::oracle::{Oracle, Remains};
+use crate::oracle::{FinalState, Oracle};
 use crate::units::Tick;
 
 /// Bytes that are hashed at a time: an event is many small numbers, each of which would cost the
@@ -165,8 +165,8 @@ impl<'a> Log<'a> {
     }
 
     /// The end of the run, with what each server then has.
-    pub(super) fn close(mut self, remains: &[Remains], cut_short: bool) -> Run {
-        let judgement = self.oracle.close(self.now, remains, cut_short);
+    pub(super) fn close(mut self, final_states: &[FinalState], cut_short: bool) -> Run {
+        let judgement = self.oracle.close(self.now, final_states, cut_short);
         self.metrics.add(Metric::RowsJudged, judgement.rows_judged);
         for (code, kept) in judgement.findings.iter() {
             (code, kept.count).hash(&mut self.digest);

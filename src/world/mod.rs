@@ -8,7 +8,7 @@ use crate::event::{Server, Side};
 use crate::finding::{FreeSample, Metric, Run};
 use crate::layout::Layout;
 use crate::limits;
-use crate::oracle::{Oracle, Terms};
+use crate::oracle::{Oracle, ServerConfig};
 use crate::scenario::{Fault, Moment, Scenario};
 use crate::workload::Request;
 
@@ -76,7 +76,7 @@ impl<'a> World<'a> {
         let layout = Layout::striped(scenario.layout.page_size, scenario.layout.ranks)
             .expect("validation keeps the layout within bounds");
         let switches = scenario.behaviours();
-        let terms = Terms {
+        let config = ServerConfig {
             page_size: layout.page().get(),
             ranks: layout.ranks(),
             prefill_pages: scenario.prefill.pages,
@@ -89,7 +89,7 @@ impl<'a> World<'a> {
         let servers = |side, count| (0..count).map(move |index| Server { side, index });
         let prefills = servers(Side::Prefill, scenario.prefill.workers);
         let decodes = servers(Side::Decode, scenario.decode.workers);
-        let oracle = Oracle::new(terms, prefills.clone().chain(decodes.clone()));
+        let oracle = Oracle::new(config, prefills.clone().chain(decodes.clone()));
         let setup = Setup {
             scenario,
             switches,
@@ -184,8 +184,8 @@ impl<'a> World<'a> {
         self.context.log.count(Metric::Events, self.timers);
         let stores = self.prefills.iter().map(|prefill| &prefill.store);
         let stores = stores.chain(self.decodes.iter().map(|decode| &decode.store));
-        let left: Vec<_> = stores.map(Store::remains).collect();
+        let final_states: Vec<_> = stores.map(Store::final_state).collect();
         let faults_idle = self.context.faults.idle();
-        Run { faults_idle, ..self.context.log.close(&left, self.cut_short) }
+        Run { faults_idle, ..self.context.log.close(&final_states, self.cut_short) }
     }
 }

@@ -7,7 +7,7 @@ use crate::cache::{Anchor, PrefixCache};
 use crate::event::{Event, Holder, Server, Side};
 use crate::finding::{Mark, Metric};
 use crate::memory::{Extent, Memory};
-use crate::oracle::Remains;
+use crate::oracle::FinalState;
 use crate::pool::Pool;
 use crate::units::{PageId, Pages, RequestId};
 
@@ -184,9 +184,9 @@ impl Store {
     }
 
     /// What is there when all is over.
-    pub(super) fn remains(&self) -> Remains {
+    pub(super) fn final_state(&self) -> FinalState {
         let cache = self.cache.as_ref();
-        Remains {
+        FinalState {
             server: self.server,
             free: self.pool.free_pages().collect(),
             cached: cache.map_or_else(Vec::new, |cache| cache.pages().collect()),

@@ -5,7 +5,7 @@ use std::ops::{Index, IndexMut};
 
 use super::context::Context;
 use super::fault::MessageFault;
-use super::handoff::{Handoff, Part as HandoffPart, Rules, Signal, Stage};
+use super::handoff::{Handoff, PartId, Rules, Signal, Stage};
 use super::queue::Timer;
 use super::setup::Setup;
 use crate::behaviour::{LostMessage, RefusedRequest, ReleaseOnAbort};
@@ -173,8 +173,8 @@ fn new_handoff(setup: &Setup<'_>) -> Handoff {
 }
 
 /// The signal about `part` that `of` makes.
-pub(super) fn part_signal(part: Part, of: impl Fn(HandoffPart) -> Signal) -> Signal {
-    of(HandoffPart { piece: part.piece, rank: part.rank, last: part.last })
+pub(super) fn part_signal(part: Part, of: impl Fn(PartId) -> Signal) -> Signal {
+    of(PartId { piece: part.piece, rank: part.rank, last: part.last })
 }
 
 /// The transfers of all requests that have arrived.

@@ -2,14 +2,14 @@ use proptest::prelude::*;
 
 use super::*;
 use crate::cache::tests::{assert_cleared, operations};
-use crate::prompt::{Chains, ContentId, Run};
+use crate::prompt::{Chains, ContentId, ContentRun};
 use crate::reference::prefix_cache::{Case, Dropping, Naming, check};
 use crate::units::{PageSize, Tokens};
 
 /// The keys of a prompt of one-token pages, each of which names a content. A page goes on where the
 /// one before it named the same content, so that keys repeat within a prompt.
 fn keys(chains: &mut Chains, prompt: &[u64]) -> Vec<PageKey> {
-    let runs = (0..).zip(prompt).map(|(at, &content)| Run {
+    let runs = (0..).zip(prompt).map(|(at, &content)| ContentRun {
         content: ContentId(content),
         offset: Tokens(at),
         len: Tokens(1),

@@ -31,7 +31,7 @@ impl EvictionPolicy for Shared {
         self.0.lock().unwrap().used(before, node, offered);
     }
 
-    fn victim(&mut self, now: Stamp) -> Option<Anchor> {
+    fn victim(&mut self, now: LogicalTime) -> Option<Anchor> {
         self.0.lock().unwrap().victim(now)
     }
 

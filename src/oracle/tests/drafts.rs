@@ -6,7 +6,7 @@ use super::*;
 #[test]
 fn draft_rows_past_the_last_are_outside() {
     for (start, len, outside) in [(0, 7, false), (0, 8, true), (4, 3, false), (4, 4, true)] {
-        let mut scene = Scene::reserved(Terms { draft_rows: Some(39), ..TERMS });
+        let mut scene = Scene::reserved(ServerConfig { draft_rows: Some(39), ..CONFIG });
         let pages = [PageId(4)];
         scene.tell(&Event::Taken { server: DECODE, request: ME, first: Pages(2), pages: &pages });
         scene.queue(part(0));
@@ -23,7 +23,7 @@ fn draft_rows_past_the_last_are_outside() {
 
 #[test]
 fn a_draft_row_in_another_s_page_is_outside() {
-    let mut scene = Scene::reserved(Terms { draft_rows: Some(40), ..TERMS });
+    let mut scene = Scene::reserved(ServerConfig { draft_rows: Some(40), ..CONFIG });
     let pages = [PageId(2)];
     scene.tell(&Event::Taken { server: DECODE, request: OTHER, first: Pages(0), pages: &pages });
     scene.queue(part(0));
@@ -37,7 +37,7 @@ fn a_draft_row_in_another_s_page_is_outside() {
 #[test]
 fn every_rank_s_draft_rows_are_judged() {
     for wrong in [None, Some(0), Some(1)] {
-        let mut scene = Scene::reserved(Terms { draft_rows: Some(40), ..TERMS });
+        let mut scene = Scene::reserved(ServerConfig { draft_rows: Some(40), ..CONFIG });
         for rank in 0..2 {
             scene.queue(part(rank));
             let text = usize::from(wrong == Some(rank));
@@ -61,7 +61,7 @@ fn every_rank_s_draft_rows_are_judged() {
 #[test]
 fn draft_rows_written_again_with_others_are_found() {
     for rank in 0..2 {
-        let mut scene = Scene::reserved(Terms { draft_rows: Some(40), ..TERMS });
+        let mut scene = Scene::reserved(ServerConfig { draft_rows: Some(40), ..CONFIG });
         let right = [scene.write(0, 3, 8, 0, 1)];
         scene.queue(part(rank));
         scene.land_drafts(part(rank), &right);

@@ -4,7 +4,7 @@ use super::*;
 
 /// [`ME`] hits page 3, of which rank 1's rows are of the text of number `cached`, and runs on it.
 fn hit(cached: usize) -> Scene {
-    let mut scene = Scene::new(TERMS);
+    let mut scene = Scene::new(CONFIG);
     scene.store(0, &[scene.write(0, 3, 4, 0, 2)]);
     scene.store(1, &[scene.write(cached, 3, 4, 1, 2)]);
     scene.tell(&Event::Hit { server: DECODE, request: ME, pages: &TABLE[..1] });
@@ -38,7 +38,7 @@ fn a_hit_s_draft_rows_are_judged_on_every_rank() {
         (Some(0), vec![(Code::CacheWrongHit, 1)]),
         (Some(1), vec![(Code::CacheWrongHit, 1)]),
     ] {
-        let mut scene = Scene::new(Terms { draft_rows: Some(40), ..TERMS });
+        let mut scene = Scene::new(ServerConfig { draft_rows: Some(40), ..CONFIG });
         for rank in 0..2 {
             scene.store(rank, &[scene.write(0, 3, 4, rank as u32, 2)]);
             scene.store(2 + rank, &[scene.write(usize::from(wrong == Some(rank)), 3, 8, 0, 1)]);
@@ -50,7 +50,7 @@ fn a_hit_s_draft_rows_are_judged_on_every_rank() {
 
 #[test]
 fn a_hit_counts_every_wrong_row_whatever_it_holds() {
-    let mut scene = Scene::new(TERMS);
+    let mut scene = Scene::new(CONFIG);
     // Positions 0 and 2 of another text, 4 and 6 never written; 3, 5, 7 and 9 where 1, 3, 5, 7
     // belong.
     scene.store(0, &[scene.write(1, 3, 2, 0, 2)]);
@@ -62,7 +62,7 @@ fn a_hit_counts_every_wrong_row_whatever_it_holds() {
 
 #[test]
 fn a_hit_past_the_end_of_the_text_is_wrong() {
-    let mut scene = Scene::new(TERMS);
+    let mut scene = Scene::new(CONFIG);
     let pages: Vec<PageId> = (1..=4).map(PageId).collect();
     for (ordinal, page) in (0..3).zip(1..) {
         for rank in 0..2 {
@@ -83,10 +83,10 @@ fn a_dense_hit_is_judged_densely_and_what_it_brought_is_not_a_read_of_nothing() 
         // The prompt is looked up anew, and is right.
         (1, Some(0), vec![(Code::ReadUnwritten, 1), (Code::CacheWrongHit, 1)]),
     ] {
-        let mut scene = Scene::reserved(TERMS);
+        let mut scene = Scene::reserved(CONFIG);
         for text in [Some(text), again].into_iter().flatten() {
             let hit = Event::Hit { server: PREFILL, request: ME, pages: &SOURCE[..1] };
-            let mut memory = Memory::new(TERMS.prefill_pages);
+            let mut memory = Memory::new(CONFIG.prefill_pages);
             let cached = scene.write(text, SOURCE[0].0, 4, 0, 1);
             memory.write(SOURCE[0], cached.extent().unwrap());
             scene.oracle.observe(Tick(1), &hit, &[memory]);

@@ -6,7 +6,7 @@ use super::*;
 
 #[test]
 fn a_transfer_that_landed_in_its_rows_is_right() {
-    let mut scene = Scene::reserved(TERMS);
+    let mut scene = Scene::reserved(CONFIG);
     scene.transfer();
     scene.activate();
     scene.finish(LENGTH);
@@ -28,7 +28,7 @@ fn a_transfer_that_landed_in_its_rows_is_right() {
 
 #[test]
 fn a_wrong_row_is_found_under_its_code_once_a_transfer() {
-    let mut scene = Scene::reserved(TERMS);
+    let mut scene = Scene::reserved(CONFIG);
     scene.transfer();
     // Row 1 of the first page stores positions 2 and 3; row 0 of the second 8 and 9.
     scene.store(0, &[Write { start: 1, ..scene.write(0, 3, 1, 4, 2) }]);
@@ -50,7 +50,7 @@ fn a_wrong_row_is_found_under_its_code_once_a_transfer() {
 
 #[test]
 fn rows_copied_without_the_striping_are_shifted_behind_the_first() {
-    let mut scene = Scene::reserved(TERMS);
+    let mut scene = Scene::reserved(CONFIG);
     scene.queue(part(0));
     scene.queue(part(1));
     // Positions 0, 1, 2, 3 where 0, 2, 4, 6 belong.
@@ -65,7 +65,7 @@ fn rows_copied_without_the_striping_are_shifted_behind_the_first() {
 
 #[test]
 fn a_copy_to_another_s_page_is_found_with_the_owner() {
-    let mut scene = Scene::reserved(TERMS);
+    let mut scene = Scene::reserved(CONFIG);
     let pages = [PageId(2)];
     scene.tell(&Event::Taken { server: DECODE, request: OTHER, first: Pages(0), pages: &pages });
     scene.queue(part(0));
@@ -77,7 +77,7 @@ fn a_copy_to_another_s_page_is_found_with_the_owner() {
 
 #[test]
 fn rows_written_again_with_others_are_found() {
-    let mut scene = Scene::reserved(TERMS);
+    let mut scene = Scene::reserved(CONFIG);
     scene.queue(part(0));
     scene.land(part(0), &scene.own(0));
     let second = Part { piece: 1, ..part(0) };
@@ -96,14 +96,14 @@ fn rows_written_again_with_others_are_found() {
 fn what_lands_after_its_request_ended_is_outside() {
     let ended = Event::Ended { request: ME, outcome: Outcome::Aborted };
     for after in [Event::Retracted { request: ME }, ended] {
-        let mut scene = Scene::reserved(TERMS);
+        let mut scene = Scene::reserved(CONFIG);
         scene.queue(part(0));
         scene.tell(&after);
         scene.land(part(0), &scene.own(0));
         assert_eq!(scene.found(), [(Code::PlacedOutside, 1)], "{after:?}");
     }
     // The next attempt does not make the copies of the last one its own.
-    let mut scene = Scene::reserved(TERMS);
+    let mut scene = Scene::reserved(CONFIG);
     scene.queue(part(0));
     scene.reserve(ME, 1, Tokens(0));
     scene.land(part(0), &scene.own(0));

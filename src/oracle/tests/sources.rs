@@ -5,7 +5,7 @@ use super::*;
 #[test]
 fn a_source_page_given_back_is_found_once_a_copy() {
     for (holder, expected) in [(ME, vec![(Code::ReadFreed, 2)]), (OTHER, vec![])] {
-        let mut scene = Scene::reserved(TERMS);
+        let mut scene = Scene::reserved(CONFIG);
         let others = [PageId(7)];
         let taken =
             Event::Taken { server: PREFILL, request: OTHER, first: Pages(0), pages: &others };
@@ -36,7 +36,7 @@ fn a_source_page_stays_while_it_is_its_request_s_or_the_cache_s() {
         (vec![freed.clone(), taken(ME)], 1),
         (vec![freed, taken(ME), cached], 1),
     ] {
-        let mut scene = Scene::reserved(TERMS);
+        let mut scene = Scene::reserved(CONFIG);
         scene.queue(part(0));
         for event in &events {
             scene.tell(event);
@@ -48,7 +48,7 @@ fn a_source_page_stays_while_it_is_its_request_s_or_the_cache_s() {
 
 #[test]
 fn page_0_is_nobody_s_and_cannot_go() {
-    let mut scene = Scene::reserved(TERMS);
+    let mut scene = Scene::reserved(CONFIG);
     let (source, target) = (PREFILL, DECODE);
     let (source_pages, target_pages) = (&[SOURCE[0], PageId(0)], &TABLE);
     scene.tell(&Event::Queued {
@@ -65,7 +65,7 @@ fn page_0_is_nobody_s_and_cannot_go() {
 #[test]
 fn a_source_page_is_in_use_until_its_piece_has_landed_on_every_rank() {
     for landed in 0..=2 {
-        let mut scene = Scene::reserved(TERMS);
+        let mut scene = Scene::reserved(CONFIG);
         scene.queue(part(0));
         scene.queue(part(1));
         for rank in 0..landed {
@@ -81,7 +81,7 @@ fn a_source_page_is_in_use_until_its_piece_has_landed_on_every_rank() {
 
 #[test]
 fn every_page_given_back_is_checked() {
-    let mut scene = Scene::reserved(TERMS);
+    let mut scene = Scene::reserved(CONFIG);
     let holder = Holder::Request(ME);
     scene.queue(part(0));
     scene.tell(&Event::Freed { server: DECODE, holder, pages: &TABLE });
@@ -100,14 +100,14 @@ fn a_row_must_be_written_before_it_is_read_unless_it_lies_behind_the_end() {
         (0, 1, vec![(Code::ReadUnwritten, 1)]),
         (1, 0, vec![]),
     ] {
-        let mut scene = Scene::reserved(TERMS);
+        let mut scene = Scene::reserved(CONFIG);
         scene.queue(part(rank));
         let empty = Write { page: TABLE[1], start: row, len: 1, content: None };
         scene.tell(&Event::Read { part: part(rank), writes: Writes(&[empty]) });
         assert_eq!(scene.found(), expected, "row {row} on rank {rank}");
     }
     // In another's page, no row lies behind the end of this request.
-    let mut scene = Scene::reserved(TERMS);
+    let mut scene = Scene::reserved(CONFIG);
     let pages = [PageId(2)];
     scene.tell(&Event::Taken { server: DECODE, request: OTHER, first: Pages(2), pages: &pages });
     scene.queue(part(0));
@@ -115,7 +115,7 @@ fn a_row_must_be_written_before_it_is_read_unless_it_lies_behind_the_end() {
     scene.tell(&Event::Read { part: part(0), writes: Writes(&[empty]) });
     assert_eq!(scene.found(), [(Code::ReadUnwritten, 1)]);
     // Read from its first row on, a page brings what it holds of this text and no more than that.
-    let mut scene = Scene::reserved(TERMS);
+    let mut scene = Scene::reserved(CONFIG);
     scene.queue(part(0));
     let foreign = scene.write(1, 3, 4, 0, 2);
     scene.tell(&Event::Read { part: part(0), writes: Writes(&[scene.own(0)[1], foreign]) });

@@ -78,7 +78,7 @@ pub(crate) fn check(scenario: &Scenario) -> Result<(), String> {
 }
 
 /// A whole sweep of the small plan.
-pub(crate) fn swept(path: &Scratch, threads: usize) -> (Ledger, Outcome) {
+pub(crate) fn swept(path: &Scratch, threads: usize) -> (Ledger, SweepEnd) {
     let mut ledger = Ledger::start(&path.0, &small(), check).unwrap();
     let go_on = AtomicBool::new(false);
     let outcome = execute(&mut ledger, threads, &go_on, fake, |_| {}).unwrap();

@@ -1,6 +1,6 @@
 //! The transitions of a decode server, each called by itself.
 
-use super::super::handoff::{Part, Signal};
+use super::super::handoff::{PartId, Signal};
 use super::super::queue::Timer;
 use super::super::tests::fixture::{Parts, requests, scenario};
 use super::ending::AfterAbort;
@@ -23,7 +23,7 @@ impl Decode {
 fn activate(parts: &mut Parts<'_>, request: RequestId) {
     parts.reserve(request);
     for rank in [0, 1] {
-        let part = Part { piece: 0, rank: Rank(rank), last: true };
+        let part = PartId { piece: 0, rank: Rank(rank), last: true };
         parts.tell(request, Signal::PartLanded(part));
     }
     parts.decode.activate(request, &mut parts.cx);

@@ -3,8 +3,8 @@ use proptest::prelude::*;
 use super::*;
 use crate::reference::handoff::{Case, check};
 
-fn part(piece: u32, rank: u32, last: bool) -> Part {
-    Part { piece, rank: Rank(rank), last }
+fn part(piece: u32, rank: u32, last: bool) -> PartId {
+    PartId { piece, rank: Rank(rank), last }
 }
 
 fn handoff() -> Handoff {
@@ -21,15 +21,15 @@ fn at(stage: Stage) -> Handoff {
             Signal::Reserved,
             Signal::ComputeStarted,
             Signal::ComputeEnded,
-            Signal::PartQueued(Part { piece: 0, rank: Rank(0), last: true }),
-            Signal::PartQueued(Part { piece: 0, rank: Rank(1), last: true }),
-            Signal::PartLanded(Part { piece: 0, rank: Rank(0), last: true }),
-            Signal::PartLanded(Part { piece: 0, rank: Rank(1), last: true }),
+            Signal::PartQueued(PartId { piece: 0, rank: Rank(0), last: true }),
+            Signal::PartQueued(PartId { piece: 0, rank: Rank(1), last: true }),
+            Signal::PartLanded(PartId { piece: 0, rank: Rank(0), last: true }),
+            Signal::PartLanded(PartId { piece: 0, rank: Rank(1), last: true }),
         ],
         Stage::Closing => &[
             Signal::Reserved,
             Signal::ComputeStarted,
-            Signal::PartQueued(Part { piece: 0, rank: Rank(0), last: false }),
+            Signal::PartQueued(PartId { piece: 0, rank: Rank(0), last: false }),
             Signal::Aborted,
         ],
         Stage::Ended => &[Signal::Aborted],
