@@ -54,7 +54,7 @@ fn a_new_attempt_begins_when_the_source_of_the_old_one_is_back() {
     let request = parts.arrive();
     assert!(parts.transfers[request].begin(&parts.cx.setup));
     assert_eq!(parts.transfers[request].attempt(), 0, "the first has not been used");
-    let landed = |rank| HandoffPart { piece: 0, rank: Rank(rank), last: true };
+    let landed = |rank| PartId { piece: 0, rank: Rank(rank), last: true };
     parts.tell(request, Signal::Reserved);
     parts.tell(request, Signal::ComputeStarted);
     parts.tell(request, Signal::PartLanded(landed(0)));
