@@ -15,6 +15,11 @@ use kvseam::sweep::ledger::Ledger;
 use kvseam::sweep::plan::Plan;
 use kvseam::sweep::runner::Simulator;
 use kvseam::world::Registry;
+use mimalloc::MiMalloc;
+
+/// As the command has it.
+#[global_allocator]
+static ALLOCATOR: MiMalloc = MiMalloc;
 
 const PAIRS: usize = 5;
 const SEEDS: &str = "20_000";

@@ -33,6 +33,12 @@ impl Plan {
         (CellId(run.0 / self.seeds.count), self.seeds.first + ordinal)
     }
 
+    /// The first and the last run of a cell.
+    pub fn runs_of(&self, cell: CellId) -> (RunId, RunId) {
+        let first = cell.0 * self.seeds.count;
+        (RunId(first), RunId(first + self.seeds.count - 1))
+    }
+
     /// Where a cell lies: the index of a point on each axis.
     pub fn indices(&self, cell: CellId) -> Vec<usize> {
         let mut rest = cell.0;

@@ -5,8 +5,9 @@ use std::collections::BTreeMap;
 use rusqlite::Row;
 use rusqlite::types::Type;
 
-use super::column::{corrupt, unsigned};
-use super::ledger::{Ledger, LedgerError};
+use super::cell::{CellId, RunId};
+use super::column::{corrupt, signed, unsigned};
+use super::ledger::{Ledger, LedgerError, sqlite};
 use crate::finding::{Chance, Code, FreeRun, FreeSample, Mark, Metric, Named, Side, Tally};
 use crate::stats::Ratio;
 
@@ -77,14 +78,14 @@ impl Ledger {
             format!("sum({x}), sum({y}), sum({x} * {x}), sum({x} * {y}), sum({y} * {y})")
         });
         let sums: Vec<String> = sums.collect();
-        let sql = format!(
-            "SELECT cell, count(*), {} FROM counters JOIN runs ON runs.id = run GROUP BY cell",
-            sums.join(", ")
-        );
-        self.each(&sql, |row| {
-            let n = unsigned(row.get(1)?);
-            for (ratio, first) in at(&mut cells, row)?.iter_mut().zip((2..).step_by(5)) {
-                let sum = |place: usize| row.get(first + place);
+        let sums = sums.join(", ");
+        let sql = format!("SELECT count(*), {sums} FROM counters WHERE run BETWEEN ? AND ?");
+        self.each_of_cells(&sql, &mut cells, |ratios, row| {
+            let n = unsigned(row.get(0)?);
+            for (ratio, first) in ratios.iter_mut().zip((1..).step_by(5)) {
+                let sum = |place: usize| {
+                    row.get::<_, Option<f64>>(first + place).map(Option::unwrap_or_default)
+                };
                 let [x, y, xx, xy, yy] = [sum(0)?, sum(1)?, sum(2)?, sum(3)?, sum(4)?];
                 *ratio = Ratio { n, x, y, xx, xy, yy };
             }
@@ -99,19 +100,18 @@ impl Ledger {
         let mut cells = vec![FreePages::new(); self.cells()];
         let sums = columns::<FreeRun>(|name| format!("sum({name})"));
         let sql = format!(
-            "SELECT cell, side, part, {sums} FROM free_runs JOIN runs ON runs.id = run
-             GROUP BY cell, side, part"
+            "SELECT side, part, {sums} FROM free_runs WHERE run BETWEEN ? AND ? GROUP BY side, part"
         );
-        self.each(&sql, |row| {
-            let name: String = row.get(1)?;
+        self.each_of_cells(&sql, &mut cells, |cell, row| {
+            let name: String = row.get(0)?;
             let side = Side::parse(&name)
-                .ok_or_else(|| corrupt(1, Type::Text, format!("side: no such side: \"{name}\"")))?;
-            let sample = FreeSample { side, part: unsigned(row.get(2)?) };
+                .ok_or_else(|| corrupt(0, Type::Text, format!("side: no such side: \"{name}\"")))?;
+            let sample = FreeSample { side, part: unsigned(row.get(1)?) };
             let mut pages = Tally::default();
-            for (column, &length) in (3..).zip(FreeRun::ALL) {
+            for (column, &length) in (2..).zip(FreeRun::ALL) {
                 pages.add(length, unsigned(row.get(column)?));
             }
-            at(&mut cells, row)?.insert(sample, pages);
+            cell.insert(sample, pages);
             Ok(())
         })?;
         Ok(cells)
@@ -123,29 +123,36 @@ impl Ledger {
 
     /// Marks that the plan must reach and that no run has.
     pub fn marks_missing(&self) -> Result<Vec<Mark>, LedgerError> {
+        if self.plan.marks.is_empty() {
+            return Ok(Vec::new());
+        }
         let marks = self.marks()?;
         let missing = |mark: &Mark| marks.get(*mark) == 0;
         Ok(self.plan.marks.iter().copied().filter(missing).collect())
     }
 
     fn add_reasons(&self, summaries: &mut [CellSummary]) -> Result<(), LedgerError> {
-        self.each("SELECT id, reason FROM cells WHERE reason IS NOT NULL", |row| {
-            at(summaries, row)?.impossible = Some(row.get(1)?);
-            Ok(())
-        })
+        for (cell, reason) in self.impossible()? {
+            // A ledger that something else has written to may name any cell.
+            let index = usize::try_from(cell.0).ok();
+            if let Some(summary) = index.and_then(|index| summaries.get_mut(index)) {
+                summary.impossible = Some(reason);
+            }
+        }
+        Ok(())
     }
 
     fn add_verdicts(&self, summaries: &mut [CellSummary]) -> Result<(), LedgerError> {
-        let sql = "SELECT cell, verdict, count(*), min(seed) FROM runs GROUP BY cell, verdict";
-        self.each(sql, |row| {
-            let summary = at(summaries, row)?;
-            let verdict: String = row.get(1)?;
-            let runs = unsigned(row.get(2)?);
+        let sql = "SELECT verdict, count(*), min(seed) FROM runs WHERE id BETWEEN ? AND ?
+            GROUP BY verdict";
+        self.each_of_cells(sql, summaries, |summary, row| {
+            let verdict: String = row.get(0)?;
+            let runs = unsigned(row.get(1)?);
             if verdict == "error" {
                 summary.errors = runs;
                 return Ok(());
             }
-            let seed = unsigned(row.get(3)?);
+            let seed = unsigned(row.get(2)?);
             summary.runs += runs;
             summary.seed = Some(summary.seed.map_or(seed, |first| first.min(seed)));
             if verdict == "defect" {
@@ -156,36 +163,54 @@ impl Ledger {
     }
 
     fn add_findings(&self, summaries: &mut [CellSummary]) -> Result<(), LedgerError> {
-        let sql = "SELECT cell, name, count(*), sum(count), min(seed)
-            FROM findings JOIN runs ON runs.id = run JOIN codes ON codes.id = code
-            GROUP BY cell, code";
-        self.each(sql, |row| {
-            let name: String = row.get(1)?;
+        let sql = "SELECT name, count(*), sum(count), min(run)
+            FROM findings JOIN codes ON codes.id = code WHERE run BETWEEN ? AND ? GROUP BY code";
+        self.each_of_cells(sql, summaries, |summary, row| {
+            let name: String = row.get(0)?;
             let code = Code::parse(&name)
-                .ok_or_else(|| corrupt(1, Type::Text, format!("name: no such code: \"{name}\"")))?;
-            let incidence = Incidence {
-                runs: unsigned(row.get(2)?),
-                count: unsigned(row.get(3)?),
-                seed: unsigned(row.get(4)?),
-            };
-            at(summaries, row)?.codes.insert(code, incidence);
+                .ok_or_else(|| corrupt(0, Type::Text, format!("name: no such code: \"{name}\"")))?;
+            let (_, seed) = self.plan.place(RunId(unsigned(row.get(3)?)));
+            let [runs, count] = [unsigned(row.get(1)?), unsigned(row.get(2)?)];
+            summary.codes.insert(code, Incidence { runs, count, seed });
             Ok(())
         })
     }
 
     fn add_chances(&self, summaries: &mut [CellSummary]) -> Result<(), LedgerError> {
-        let sums = columns::<Chance>(|name| format!("sum({name}), sum({name} > 0)"));
-        let sql =
-            format!("SELECT cell, {sums} FROM chances JOIN runs ON runs.id = run GROUP BY cell");
-        self.each(&sql, |row| {
-            let summary = at(summaries, row)?;
+        let sums = columns::<Chance>(|name| {
+            format!("coalesce(sum({name}), 0), coalesce(sum({name} > 0), 0)")
+        });
+        let sql = format!("SELECT {sums} FROM chances WHERE run BETWEEN ? AND ?");
+        self.each_of_cells(&sql, summaries, |summary, row| {
             for (index, &chance) in Chance::ALL.iter().enumerate() {
-                summary.chances.add(chance, unsigned(row.get(1 + 2 * index)?));
-                let runs = unsigned(row.get(2 + 2 * index)?);
-                summary.runs_with_chance.add(chance, runs);
+                summary.chances.add(chance, unsigned(row.get(2 * index)?));
+                summary.runs_with_chance.add(chance, unsigned(row.get(2 * index + 1)?));
             }
             Ok(())
         })
+    }
+
+    /// Calls `visit` for every row that a query leaves for each cell, with what `cells` has for
+    /// it. The query's two parameters are the first and the last run of the cell: whatever is
+    /// keyed by runs lies together, and needs neither a join nor sorting.
+    fn each_of_cells<T>(
+        &self,
+        sql: &str,
+        cells: &mut [T],
+        mut visit: impl FnMut(&mut T, &Row) -> rusqlite::Result<()>,
+    ) -> Result<(), LedgerError> {
+        let all = || {
+            let mut statement = self.db.prepare(sql)?;
+            for (id, cell) in (0..).map(CellId).zip(cells) {
+                let (first, last) = self.plan.runs_of(id);
+                let mut rows = statement.query([signed(first.0), signed(last.0)])?;
+                while let Some(row) = rows.next()? {
+                    visit(cell, row)?;
+                }
+            }
+            Ok(())
+        };
+        all().map_err(|source| sqlite(&self.path, source))
     }
 }
 
@@ -195,22 +220,10 @@ fn columns<K: Named>(expression: impl Fn(&str) -> String) -> String {
     columns.join(", ")
 }
 
-/// What belongs to the cell that a row's first column names. A ledger that something else has
-/// written to may name any.
-fn at<'a, T>(cells: &'a mut [T], row: &Row) -> rusqlite::Result<&'a mut T> {
-    let cell: i64 = row.get(0)?;
-    let count = cells.len();
-    usize::try_from(cell).ok().and_then(|cell| cells.get_mut(cell)).ok_or_else(|| {
-        let reason = format!("cell: must be below {count}, the cells of the plan, got {cell}");
-        corrupt(0, Type::Integer, reason)
-    })
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::finding::Run;
-    use crate::sweep::cell::RunId;
     use crate::sweep::execute::tests::Scratch;
     use crate::sweep::ledger::Record;
     use crate::sweep::plan::tests::small;

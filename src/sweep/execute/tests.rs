@@ -257,17 +257,6 @@ fn a_ledger_of_another_release_is_refused() {
 }
 
 #[test]
-fn runs_of_an_unknown_cell_are_an_error_of_the_ledger() {
-    let path = Scratch::new("unknown-cell");
-    let (ledger, _) = swept(&path, 1);
-    let spoil = "PRAGMA foreign_keys = OFF; UPDATE runs SET cell = 99 WHERE id = 0";
-    ledger.db.execute_batch(spoil).unwrap();
-    let error = ledger.summaries().unwrap_err();
-    assert!(matches!(error, LedgerError::Sqlite { .. }), "{error}");
-    assert!(error.to_string().contains("cell: must be below 8"), "{error}");
-}
-
-#[test]
 fn summaries_are_the_sums_over_the_runs_of_a_cell() {
     let path = Scratch::new("summaries");
     let (ledger, _) = swept(&path, 2);
