@@ -5,7 +5,7 @@ use std::process::ExitCode;
 use kvseam::cli::Cli;
 use mimalloc::MiMalloc;
 
-/// Short runs allocate as much as they compute: the system's allocator costs them a sixth more.
+/// A run of a sweep is mostly small allocations.
 #[global_allocator]
 static ALLOCATOR: MiMalloc = MiMalloc;
 
