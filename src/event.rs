@@ -1,10 +1,13 @@
 //! The vocabulary that the oracle is fed: who, what, which pages, which rows.
 //!
-//! The simulation states what it did; it never says whether that was right.
+//! The simulation states what it did; it never says whether that was right. Events serialise as
+//! what they hold, with their name under the key `event`; nothing is shortened.
 
 use std::fmt;
 use std::hash::{Hash, Hasher};
 use std::rc::Rc;
+
+use serde::{Serialize, Serializer};
 
 pub use crate::finding::Side;
 use crate::finding::{Code, Named};
@@ -13,7 +16,7 @@ use crate::prompt::Sequence;
 use crate::units::{PageId, Pages, Rank, RequestId, Tokens};
 
 /// One server.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
 pub struct Server {
     /// Its kind.
     pub side: Side,
@@ -28,7 +31,8 @@ impl fmt::Display for Server {
 }
 
 /// How a request ended.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
+#[serde(rename_all = "snake_case")]
 pub enum Outcome {
     /// With all its output.
     Finished,
@@ -39,7 +43,8 @@ pub enum Outcome {
 }
 
 /// Who gives pages back.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
+#[serde(rename_all = "snake_case")]
 pub enum Holder {
     /// A request.
     Request(RequestId),
@@ -69,8 +74,34 @@ impl Write {
     }
 }
 
+/// The rows, and of whose text they hold which positions: those of `request` from `position` on,
+/// each `step` behind the one before. `null` where nothing was ever written at the source.
+impl Serialize for Write {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        #[derive(Serialize)]
+        struct Rows {
+            page: PageId,
+            start: u32,
+            len: u32,
+            content: Option<Positions>,
+        }
+        #[derive(Serialize)]
+        struct Positions {
+            request: RequestId,
+            position: Tokens,
+            step: u32,
+        }
+        let &Write { page, start, len, content } = self;
+        let content = content.map(|(stamp, step)| {
+            let Stamp { text: request, position, .. } = stamp;
+            Positions { request, position, step }
+        });
+        Rows { page, start, len, content }.serialize(serializer)
+    }
+}
+
 /// The writes of one copy; hashed by number only, since they follow from what was hashed before.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Serialize)]
 pub struct Writes<'a>(pub &'a [Write]);
 
 impl Hash for Writes<'_> {
@@ -80,7 +111,7 @@ impl Hash for Writes<'_> {
 }
 
 /// The source pages of a piece, stated for each rank; hashed by their number and both ends.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Serialize)]
 pub struct SourcePages<'a>(pub &'a [PageId]);
 
 impl Hash for SourcePages<'_> {
@@ -89,7 +120,7 @@ impl Hash for SourcePages<'_> {
     }
 }
 
-/// A request's tokens; hashed by length only.
+/// A request's tokens; hashed and serialised by length only.
 #[derive(Clone, Debug)]
 pub struct Text(pub Rc<Sequence>);
 
@@ -99,8 +130,14 @@ impl Hash for Text {
     }
 }
 
+impl Serialize for Text {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        self.0.len().serialize(serializer)
+    }
+}
+
 /// One copy: a piece's part for one rank.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
 pub struct Part {
     /// The request that it is for.
     pub request: RequestId,
@@ -115,13 +152,15 @@ pub struct Part {
 }
 
 /// Something that happened.
-#[derive(Clone, Debug, Hash)]
+#[derive(Clone, Debug, Hash, Serialize)]
+#[serde(tag = "event", rename_all = "snake_case")]
 pub enum Event<'a> {
     /// A request arrived; its servers' pools can or cannot ever serve it, as they judged.
     Arrived {
         /// The request.
         request: RequestId,
         /// Prompt and output.
+        #[serde(rename = "tokens")]
         text: Text,
         /// Tokens of the prompt.
         prompt: Tokens,
@@ -199,6 +238,7 @@ pub enum Event<'a> {
     /// A copy was put on the link.
     Queued {
         /// The copy.
+        #[serde(flatten)]
         part: Part,
         /// The prefill server.
         source: Server,
@@ -212,6 +252,7 @@ pub enum Event<'a> {
     /// A copy read its source rows.
     Read {
         /// The copy.
+        #[serde(flatten)]
         part: Part,
         /// What it read and will write.
         writes: Writes<'a>,
@@ -219,6 +260,7 @@ pub enum Event<'a> {
     /// A copy landed: its rows are about to be written.
     Landed {
         /// The copy.
+        #[serde(flatten)]
         part: Part,
         /// What is written.
         writes: Writes<'a>,
@@ -292,6 +334,7 @@ pub enum Event<'a> {
     /// are those of V rows.
     DraftLanded {
         /// The copy.
+        #[serde(flatten)]
         part: Part,
         /// What is written.
         writes: Writes<'a>,

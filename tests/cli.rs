@@ -428,7 +428,6 @@ fn one_case_is_seen_as_a_picture_as_lines_and_as_a_script() {
     let traced = kvseam(&["run", HAZARD, "--trace"]).data(3);
     assert!(traced.ends_with(&plain) && traced.starts_with("tick (1 us) |"), "{traced}");
     assert!(traced.contains("r0    refused    by rank 0: Insufficient"), "{traced}");
-    kvseam(&["run", HAZARD, "--trace", "--format", "json"]).message();
 
     let file = folder.join("plan.svg");
     let call = "plan --page-size 4 --dcp-size 2 --num-kv-tokens 9 --src-pages 1,2,3 --dst-pages 5";
@@ -439,6 +438,21 @@ fn one_case_is_seen_as_a_picture_as_lines_and_as_a_script() {
     let script = kvseam(&["replay", HAZARD, "--emit", "python"]).data(0);
     assert!(script.contains("build_dcp_token_transfer_plan(") && script.contains("\"dst\": [1]"));
     kvseam(&["replay", "sims/hazards", HAZARD, "--emit", "python"]).message();
+}
+
+#[test]
+fn the_answer_is_the_last_line_and_findings_follow_what_they_were_found_at() {
+    let file = "sims/hazards/h10-one-rank-short.toml";
+    let traced = kvseam(&["run", file, "--trace", "--format", "json"]).data(3);
+    let lines = traced.lines().map(|line| serde_json::from_str(line).unwrap());
+    let mut lines: Vec<Value> = lines.collect();
+    let mut last = lines.pop().unwrap();
+    assert_eq!(last["event"].take(), "summary");
+    last.as_object_mut().unwrap().remove("event");
+    assert_eq!(last, kvseam(&["run", file, "--format", "json"]).json(3));
+    let refused = lines.iter().position(|line| line["event"] == "refused").unwrap();
+    assert_eq!(lines[refused + 1]["code"], "refused.shortfall");
+    assert_eq!(lines[refused + 1]["first"][0], last["findings"][0]["first"][0]);
 }
 
 #[test]

@@ -111,6 +111,11 @@ pub(super) fn print_json(answer: &impl Serialize) -> Result<(), CliError> {
     print(&serde_json::to_string_pretty(answer).expect("answers are texts, numbers and lists"))
 }
 
+/// Prints a whole answer as JSON on one line.
+pub(super) fn print_line(answer: &impl Serialize) -> Result<(), CliError> {
+    print(&serde_json::to_string(answer).expect("answers are texts, numbers and lists"))
+}
+
 /// Writes a picture as an SVG file and says so.
 pub(super) fn save_picture(file: &Path, picture: &Picture) -> Result<(), CliError> {
     let text = picture::svg(picture).map_err(CliError::failure)?;

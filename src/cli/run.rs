@@ -3,10 +3,11 @@
 use std::path::{Path, PathBuf};
 
 use clap::Args;
+use serde::Serialize;
 
 use super::output::{
-    Align, Format, FormatArgs, Output, beside, columns, print, print_json, refuse_own_input, row,
-    save_picture, severity, share,
+    Align, Format, FormatArgs, Output, beside, columns, print, print_json, print_line,
+    refuse_own_input, row, save_picture, severity, share,
 };
 use super::{CliError, Exit, input};
 use crate::finding::{Code, Kept, Metric, Named, Run};
@@ -16,7 +17,7 @@ use crate::report::number::{count, percent};
 use crate::scenario::summary::Summary;
 use crate::scenario::{Fault, Scenario};
 use crate::stats::Interval;
-use crate::witness::{All, Pools, Trace};
+use crate::witness::{All, Events, Pools, Trace};
 use crate::world::Observer;
 
 const EXAMPLES: &str = "\
@@ -25,6 +26,7 @@ Examples:
   kvseam run FILE --set layout.ranks=4 --set behaviour.decode_prefix_cut=padded_up
   kvseam run FILE --set workload.requests.0.output=9 --format json
   kvseam run FILE --trace                          a line for every event
+  kvseam run FILE --trace --format json            a JSON object for every event, one a line
   kvseam run FILE --picture out.svg                the first wrong piece, and the pools over time
   generate | kvseam run -";
 
@@ -39,7 +41,9 @@ pub(super) struct RunArgs {
     /// Changes one field for this run; list indices are part of the path. Can be repeated.
     #[arg(long, value_name = "PATH=VALUE")]
     set: Vec<String>,
-    /// Prints a line for every event before the answer.
+    /// Prints a line for every event before the answer. With `--format json` each is an object on a
+    /// line of its own, with nothing shortened, and so is the answer, the last one;
+    /// reports/README.md has their fields.
     #[arg(long)]
     trace: bool,
     /// Draws the run to this SVG file: the first refused or wrong piece, and both pools over time.
@@ -51,15 +55,13 @@ pub(super) struct RunArgs {
 
 pub(super) fn run(args: &RunArgs) -> Result<Exit, CliError> {
     let source = input::scenario(&args.file, &args.set)?;
-    if args.trace && args.output.format == Format::Json {
-        return Err(CliError::input("--trace: must be without --format json, got both"));
-    }
     if let Some(picture) = &args.picture {
         refuse_own_input(picture, &args.file)?;
     }
-    let run = match (args.trace, &args.picture) {
-        (false, None) => source.run()?,
-        (is_traced, picture) => look(&source, is_traced, picture.as_deref())?,
+    let trace = args.trace.then_some(args.output.format);
+    let run = match (trace, &args.picture) {
+        (None, None) => source.run()?,
+        (trace, picture) => look(&source, trace, picture.as_deref())?,
     };
     let reproduce = reproduce(&args.file, &args.set);
     let mut summary = Summary::new(&source.scenario, &run);
@@ -70,39 +72,59 @@ pub(super) fn run(args: &RunArgs) -> Result<Exit, CliError> {
         }
         Format::Json => {
             summary.reproduce = Some(reproduce);
-            print_json(&summary)?;
+            if args.trace { print_line(&Last { summary })? } else { print_json(&summary)? }
         }
     }
     Ok(if run.findings.is_clean() { Exit::Clean } else { Exit::Defects })
 }
 
-/// Runs the scenario with somebody who looks on.
-fn look(source: &input::Source, is_traced: bool, picture: Option<&Path>) -> Result<Run, CliError> {
+/// The line behind the events: what is printed without a trace.
+#[derive(Serialize)]
+#[serde(tag = "event", rename = "summary")]
+struct Last<'a> {
+    #[serde(flatten)]
+    summary: Summary<'a>,
+}
+
+/// Runs the scenario with somebody who looks on, and prints its events if a `trace` is wanted.
+fn look(
+    source: &input::Source,
+    trace: Option<Format>,
+    picture: Option<&Path>,
+) -> Result<Run, CliError> {
     source.validate()?;
     let Scenario { title, prefill, decode, .. } = &source.scenario;
     let mut calls = source.calls_witness();
     let mut pools = Pools::new([(prefill.workers, prefill.pages), (decode.workers, decode.pages)]);
+    let mut observers: Vec<&mut dyn Observer> = match picture {
+        Some(_) => vec![&mut calls, &mut pools],
+        None => Vec::new(),
+    };
     let mut output = Output::open();
     let mut written = Ok(());
-    let mut trace = Trace::new(|line: &str| {
+    let mut write = |line: &str| {
         if written.is_ok() {
             written = output.line(line);
         }
-    });
-    let mut observers: Vec<&mut dyn Observer> = Vec::new();
-    if is_traced {
-        trace.legend();
-        observers.push(&mut trace);
-    }
-    if picture.is_some() {
-        observers.extend([&mut calls as &mut dyn Observer, &mut pools]);
-    }
-    let run = source.watch(&mut All(observers))?;
-    trace.close();
+    };
+    let run = match trace {
+        Some(Format::Table) => {
+            let mut trace = Trace::new(&mut write);
+            trace.legend();
+            observers.push(&mut trace);
+            let run = source.watch(&mut All(observers))?;
+            trace.close();
+            write("");
+            run
+        }
+        Some(Format::Json) => {
+            let mut events = Events::new(&mut write);
+            observers.push(&mut events);
+            source.watch(&mut All(observers))?
+        }
+        None => source.watch(&mut All(observers))?,
+    };
     written?;
-    if is_traced {
-        output.line("")?;
-    }
     output.flush()?;
     if let Some(file) = picture {
         save_picture(file, &Picture::of_run(title, &calls, &pools, &run))?;

@@ -1,8 +1,8 @@
 //! Witnesses: observers that keep what they see of one run, for people to look at.
 //!
 //! [`Calls`] keeps the planner calls with what became of them, [`Pools`] who held how many pages
-//! when, [`Trace`] writes a line for every event. None of them judges: what is wrong, and what
-//! became of a row, is what the oracle says.
+//! when, [`Trace`] writes a line for every event, and [`Events`] writes it as JSON. None of them
+//! judges: what is wrong, and what became of a row, is what the oracle says.
 //!
 //! ```
 //! use kvseam::scenario::file;
@@ -19,6 +19,7 @@
 //! ```
 
 mod calls;
+mod events;
 mod pools;
 mod trace;
 
@@ -31,6 +32,7 @@ use crate::world::Observer;
 use crate::world::observer::{Call, Seen};
 
 pub use calls::{Calls, KeptCall, KeptRefusal, Placed};
+pub use events::Events;
 pub use pools::{Counts, Pools};
 pub use trace::Trace;
 
