@@ -120,6 +120,38 @@ impl Hash for SourcePages<'_> {
     }
 }
 
+/// A list of pages for people: neighbours as a range, cut where it is long.
+#[derive(Clone, Copy, Debug)]
+pub struct PageRanges<'a>(pub &'a [PageId]);
+
+impl fmt::Display for PageRanges<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        /// Ranges that are written out.
+        const LISTED: usize = 6;
+        let mut ranges: Vec<(u32, u32)> = Vec::new();
+        for id in self.0 {
+            match ranges.last_mut() {
+                Some((_, last)) if *last + 1 == id.0 => *last = id.0,
+                _ => ranges.push((id.0, id.0)),
+            }
+        }
+        if ranges.is_empty() {
+            return f.write_str("none");
+        }
+        for (place, &(first, last)) in ranges.iter().take(LISTED).enumerate() {
+            let comma = if place == 0 { "" } else { "," };
+            write!(f, "{comma}{first}")?;
+            if first < last {
+                write!(f, "-{last}")?;
+            }
+        }
+        match ranges.len() > LISTED {
+            true => write!(f, ",… ({} in all)", self.0.len()),
+            false => Ok(()),
+        }
+    }
+}
+
 /// A request's tokens; hashed and serialised by length only.
 #[derive(Clone, Debug)]
 pub struct Text(pub Rc<Sequence>);
@@ -367,5 +399,15 @@ mod tests {
         };
         assert_eq!(text(1, 8), text(2, 8));
         assert_ne!(text(1, 8), text(1, 9));
+    }
+
+    #[test]
+    fn neighbouring_pages_are_a_range_and_long_lists_are_cut() {
+        let ids = |ids: &[u32]| {
+            PageRanges(&ids.iter().copied().map(PageId).collect::<Vec<_>>()).to_string()
+        };
+        assert_eq!(ids(&[]), "none");
+        assert_eq!(ids(&[4, 5, 6, 9, 2]), "4-6,9,2");
+        assert_eq!(ids(&[1, 3, 5, 7, 9, 11, 13]), "1,3,5,7,9,11,… (7 in all)");
     }
 }

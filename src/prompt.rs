@@ -24,6 +24,11 @@ pub struct ContentId(pub u64);
 impl ContentId {
     /// Ids from here on are made by workloads for content that only one request has.
     pub const OWN: u64 = 1 << 48;
+
+    /// Whether a workload made it, so that no file names it.
+    pub fn is_own(self) -> bool {
+        self.0 >= ContentId::OWN
+    }
 }
 
 /// `len` consecutive tokens of one content, from its token `offset` on.
@@ -91,6 +96,10 @@ pub struct Segment {
     pub end: Tokens,
     /// Its chain.
     pub chain: ChainId,
+    /// The content that its tokens are from.
+    pub content: ContentId,
+    /// The place in the content that its last token is before.
+    pub content_end: Tokens,
 }
 
 /// A token sequence by its histories: segments in order, without gaps.
@@ -113,12 +122,15 @@ impl Chains {
         for run in runs.into_iter().filter(|run| run.len > Tokens(0)) {
             let end = start + run.len;
             match segments.last_mut() {
-                Some(last) if continues == Some((run.content, run.offset)) => last.end = end,
+                Some(last) if continues == Some((run.content, run.offset)) => {
+                    (last.end, last.content_end) = (end, run.offset + run.len);
+                }
                 last => {
                     let parent = last.map(|segment| segment.chain);
                     let (content, offset) = (run.content, run.offset);
                     let chain = self.chain(Link { namespace, parent, start, content, offset });
-                    segments.push(Segment { end, chain });
+                    let content_end = offset + run.len;
+                    segments.push(Segment { end, chain, content, content_end });
                 }
             }
             continues = Some((run.content, run.offset + run.len));
@@ -174,6 +186,12 @@ impl Sequence {
     pub fn chain_at(&self, position: Tokens) -> Option<ChainId> {
         let index = self.segments.partition_point(|segment| segment.end <= position);
         self.segments.get(index).map(|segment| segment.chain)
+    }
+
+    /// The content that the token at `position` is from, and its place there; `None` past the end.
+    pub fn token_at(&self, position: Tokens) -> Option<(ContentId, Tokens)> {
+        let segment = self.segments_from(position).first()?;
+        Some((segment.content, segment.content_end - (segment.end - position)))
     }
 
     /// The segments that reach past `position`, the first of them perhaps begun before it.
@@ -247,6 +265,10 @@ mod tests {
             let (left, right) = (chains.sequence(0, a.clone()), chains.sequence(0, b.clone()));
             let (a, b) = (tokens(&a), tokens(&b));
             prop_assert_eq!(left.len().0 as usize, a.len());
+            for (at, &(content, place)) in (0..).map(Tokens).zip(&a) {
+                prop_assert_eq!(left.token_at(at), Some((ContentId(content), Tokens(place))));
+            }
+            prop_assert_eq!(left.token_at(left.len()), None);
             let common = a.iter().zip(&b).take_while(|(x, y)| x == y).count();
             prop_assert_eq!(left.common_prefix(&right).0 as usize, common);
             for position in 0..a.len().min(b.len()) {

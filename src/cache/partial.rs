@@ -52,7 +52,7 @@ impl PartialIndex {
     /// even the first position, or the sequence ends before it.
     pub fn reach(&self, sequence: &Sequence, ordinal: Pages) -> Option<(Tokens, PageId)> {
         let segments = self.segments(sequence, ordinal);
-        segments.iter().rev().find_map(|&Segment { end, chain }| {
+        segments.iter().rev().find_map(|&Segment { end, chain, .. }| {
             let ends = |from, to| {
                 let last = (chain, ordinal, to, PageId(u32::MAX));
                 self.ends.range((chain, ordinal, from, PageId(0))..=last)
@@ -70,7 +70,7 @@ impl PartialIndex {
         let end = start + self.page.tokens();
         let mut cut = Vec::new();
         for segment in sequence.segments_from(start) {
-            cut.push(Segment { end: segment.end.min(end), chain: segment.chain });
+            cut.push(Segment { end: segment.end.min(end), ..*segment });
             if segment.end >= end {
                 break;
             }

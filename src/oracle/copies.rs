@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 use std::rc::Rc;
 
-use super::evidence::{describe, rows_of_another};
+use super::evidence::{describe_source, rows_of_another};
 use super::ownership::{Ledger, Ledgers, Owner, Violation};
 use super::placement::Transfer;
 use crate::event::{Part, Server, Write};
@@ -302,7 +302,7 @@ pub(super) fn unwritten(
     // What is told apart for people are histories, and not whose text they stand in.
     let writes = by_history(writes, texts);
     let write = writes.iter().find(is_unwritten)?;
-    let found = describe(write.content.map(|(stamp, _)| stamp), texts);
+    let found = describe_source(write.content.map(|(stamp, _)| stamp), texts);
     let expected = format!("piece {} written before it is read", part.piece);
     Some(Violation::new(Code::ReadUnwritten, expected, found))
 }

@@ -38,20 +38,24 @@ use crate::prompt::{Sequence, Texts};
 use crate::units::{PageId, Pages, Rank, RequestId, Tick, Tokens};
 
 mod copies;
+mod demand;
 mod evidence;
 mod ownership;
 mod placement;
 mod progress;
 mod requests;
+mod stall;
 
 use crate::event::{Event, Holder, Outcome, Part, Server, Side, Write};
 use copies::Copies;
+use demand::Demand;
 use evidence::describe;
 use ownership::{Ledger, Ledgers, Violation};
 pub use placement::Fate;
 use placement::{Stripes, Transfer, Verdict};
 use progress::Progress;
-use requests::{Record, Requests};
+use requests::{Record, Requests, Stage};
+use stall::Stall;
 
 /// What the oracle must know of the servers. Pools in pages of their allocator.
 #[derive(Clone, Copy, Debug)]
@@ -172,7 +176,12 @@ impl Oracle {
             Event::Finished { request, table, stored, .. } => {
                 self.finished(tick, request, table, stored, memory);
             }
-            Event::Retracted { request } => self.record(request).transfer = None,
+            Event::Retracted { request } => {
+                let record = self.record(request);
+                (record.transfer, record.stage) = (None, Stage::Retracted);
+                record.has_source = false;
+                record.cached = Vec::new();
+            }
             Event::Ended { request, outcome } => self.ended(request, outcome),
             Event::FreedPart { server, request, page, start } => {
                 self.freed_part(tick, server, request, page, start);
@@ -228,8 +237,10 @@ impl Oracle {
         } else {
             "nothing left to happen"
         };
-        for &request in &open {
-            self.find(tick, Code::StallNoProgress, Some(request), None, "an end", why);
+        let stall = Stall::new(&open, &self.requests, &self.ledgers, final_states);
+        for (request, text) in stall.texts() {
+            let found = format!("{why}; {text}");
+            self.find(tick, Code::StallNoProgress, Some(request), None, "an end", &found);
         }
         if cut_short && open.is_empty() {
             // Requests that have not arrived yet will not.
@@ -306,9 +317,8 @@ impl Oracle {
         }
     }
 
-    /// Pages of the larger of the two moments at which a request holds most, and whether the pools
-    /// can ever have them.
-    fn fits(&self, prompt: Tokens, length: Tokens) -> bool {
+    /// What a request needs of both pools.
+    fn demand(&self, prompt: Tokens, length: Tokens) -> Demand {
         let positions = u64::from(self.stripes.page_positions());
         let stored = length - Tokens(1);
         let at_start = u64::from(self.stripes.pages(prompt)) * positions
@@ -319,8 +329,12 @@ impl Oracle {
         let page = u64::from(self.config.page_size);
         let rows =
             u64::from(self.config.decode_pages) * page + u64::from(self.config.leftover_rows);
-        at_start.max(at_end) <= rows / page * positions
-            && u64::from(computed.0) <= u64::from(self.config.prefill_pages) * page
+        Demand {
+            decode: at_start.max(at_end),
+            decode_most: rows / page * positions,
+            prefill: computed.0.into(),
+            prefill_most: u64::from(self.config.prefill_pages) * page,
+        }
     }
 
     fn arrived(
@@ -335,11 +349,11 @@ impl Oracle {
         self.progress.arrived(request);
         self.texts.insert(request, Rc::clone(text));
         self.requests.insert(request, Record::default());
-        let fits = self.fits(prompt, text.len());
-        if fits != admitted {
+        let demand = self.demand(prompt, text.len());
+        if demand.fits() != admitted {
             let words = |yes| if yes { "let in" } else { "refused" };
-            let (expected, found) = (words(fits), words(admitted));
-            self.find(tick, Code::CapacityWrong, Some(request), None, expected, found);
+            let expected = format!("{}: {demand}", words(demand.fits()));
+            self.find(tick, Code::CapacityWrong, Some(request), None, &expected, words(admitted));
         }
     }
 
@@ -366,6 +380,8 @@ impl Oracle {
         memory: &[Memory],
     ) {
         self.chances.add(Chance::Hits, 1);
+        self.has_source(server, request);
+        self.record(request).cached.push((server, pages.into()));
         let stripes = match server.side {
             Side::Prefill => Stripes { ranks: 1, draft: false, ..self.stripes },
             Side::Decode => self.stripes,
@@ -415,6 +431,11 @@ impl Oracle {
         }
     }
 
+    /// Notes that a request has pages on `server`.
+    fn has_source(&mut self, server: Server, request: RequestId) {
+        self.record(request).has_source |= server.side == Side::Prefill;
+    }
+
     /// The request's transfer, or what is to be remembered for the reservation that follows.
     fn present_or_next(&mut self, request: RequestId) -> &mut Transfer {
         let (stripes, none) = (self.stripes, Tokens(0));
@@ -441,7 +462,8 @@ impl Oracle {
         transfer.trust_match(match_right);
         transfer.source_right = source_right;
         transfer.attempt = attempt;
-        record.transfer = Some(transfer);
+        (record.transfer, record.stage) = (Some(transfer), Stage::Reserved);
+        record.has_source &= attempt == 0;
         let needed = stripes.pages(room) - matched.0 / stripes.page_positions();
         let got = Pages::of(pages).0;
         let code = match got.cmp(&needed) {
@@ -462,6 +484,7 @@ impl Oracle {
         pages: &[PageId],
     ) {
         self.chances.add(Chance::Taken, pages.len() as u64);
+        self.has_source(server, request);
         let ordinals = (first.0..).map(Pages);
         let ledger = self.ledger(server);
         let violations: Vec<Violation> = ordinals
@@ -472,6 +495,7 @@ impl Oracle {
     }
 
     fn cached(&mut self, tick: Tick, server: Server, request: RequestId, pages: &[PageId]) {
+        self.record(request).cached.push((server, pages.into()));
         let ledger = self.ledger(server);
         let violations: Vec<Violation> =
             pages.iter().filter_map(|&page| ledger.cache(page, request)).collect();
@@ -509,6 +533,7 @@ impl Oracle {
 
     fn activated(&mut self, tick: Tick, request: RequestId, table: &[PageId], memory: &[Memory]) {
         self.chances.add(Chance::Activated, 1);
+        self.record(request).stage = Stage::Running;
         let transfer = self.transfer(request);
         let (queued, landed) = (transfer.copies_queued, transfer.copies_landed);
         let (last_queued, length, prefix) =
@@ -525,8 +550,8 @@ impl Oracle {
         let sent = transfer.judge(table, (memory, texts), from, length);
         let drafts = transfer.judge_drafts(table, (memory, texts), Tokens(0), length);
         self.rows_judged += sent.rows;
-        self.placed(tick, request, &of_prefix, "of the prefix at activation");
-        self.placed(tick, request, &sent, "sent, at activation");
+        self.placed(tick, request, &of_prefix, "of the prefix, at activation");
+        self.placed(tick, request, &sent, "that had to be sent, at activation");
         self.placed_draft(tick, request, &drafts, "at activation");
     }
 
@@ -538,13 +563,14 @@ impl Oracle {
         stored: Tokens,
         memory: &[Memory],
     ) {
+        self.record(request).stage = Stage::Complete;
         let (transfer, texts) = self.judged(request);
         // Rows past the prompt were written by decode's own steps.
         let length = transfer.length;
         transfer.wrote_positions(length, stored);
         let verdict = transfer.judge(table, (memory, texts), Tokens(0), stored);
         let drafts = transfer.judge_drafts(table, (memory, texts), Tokens(0), stored);
-        self.placed(tick, request, &verdict, "at the end of the output");
+        self.placed(tick, request, &verdict, "stored, at the end of the output");
         self.placed_draft(tick, request, &drafts, "at the end of the output");
     }
 
@@ -563,7 +589,7 @@ impl Oracle {
         drafts: &[(Rank, Verdict)],
         when: &str,
     ) {
-        let when = format!("of the draft KV {when}");
+        let when = format!("of the draft KV, {when}");
         for (rank, verdict) in drafts {
             self.placed_on(tick, request, verdict, &when, |_| *rank);
         }
@@ -588,7 +614,7 @@ impl Oracle {
             let rank = rank(position);
             let expected = format!("position {position} in its row");
             let found = format!(
-                "{} there; {} of {} rows {when}",
+                "{} there; wrong in this way: {} of the {} rows {when}",
                 describe(held, &self.texts),
                 wrong.rows,
                 verdict.rows
@@ -643,7 +669,8 @@ impl Oracle {
     fn ended(&mut self, request: RequestId, _outcome: Outcome) {
         self.progress.ended(request);
         // Copies may still be on their way; they find no transfer and so count as outside.
-        self.record(request).transfer = None;
+        let record = self.record(request);
+        (record.transfer, record.cached) = (None, Vec::new());
     }
 }
 

@@ -3,14 +3,35 @@
 use std::collections::BTreeSet;
 
 use super::placement::Transfer;
-use crate::event::Part;
+use crate::event::{Part, Server};
 use crate::finding::Code;
-use crate::units::RequestId;
+use crate::units::{PageId, RequestId};
+
+/// How far a request has come.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) enum Stage {
+    /// Nothing is reserved for it.
+    #[default]
+    Arrived,
+    /// Decode has pages for it.
+    Reserved,
+    /// Decode has activated it.
+    Running,
+    /// It was retracted.
+    Retracted,
+    /// It has all its output.
+    Complete,
+}
 
 /// A request as the oracle knows it.
 #[derive(Default)]
 pub(super) struct Record {
+    pub(super) stage: Stage,
+    /// Whether prefill has, or had, pages for its present transfer.
+    pub(super) has_source: bool,
     pub(super) transfer: Option<Transfer>,
+    /// Pages that it found in a cache or put there.
+    pub(super) cached: Vec<(Server, Box<[PageId]>)>,
     /// Codes that a transfer was found under, by attempt, so that it counts once for each.
     pub(super) reported: BTreeSet<(u32, Code)>,
 }
@@ -32,9 +53,14 @@ impl Requests {
         record.expect("events follow an arrival")
     }
 
+    /// The request, if it has arrived.
+    pub(super) fn known(&self, request: RequestId) -> Option<&Record> {
+        self.0.get(request.index())?.as_ref()
+    }
+
     /// The request's transfer, while it has one.
     pub(super) fn transfer(&self, request: RequestId) -> Option<&Transfer> {
-        self.0.get(request.index())?.as_ref()?.transfer.as_ref()
+        self.known(request)?.transfer.as_ref()
     }
 
     /// The transfer that `part` belongs to, unless that has ended.

@@ -291,6 +291,22 @@ fn at_the_end_nothing_is_left() {
 }
 
 #[test]
+fn a_stall_says_who_waits_for_what_and_holds_which_pages() {
+    let findings = close(&[], true, 0, false);
+    let said: Vec<&str> = findings.iter().map(|finding| &*finding.found).collect();
+    let me = "waits for its last piece (0 of 0 copies landed) and holds pages 2,5-6 of prefill \
+              server 0 and pages 1,3 of decode server 0";
+    let other = "waits for pages of decode and holds no page";
+    let servers = "prefill server 0 has 5 pages free and 0 cached, 0 of them locked, decode \
+                   server 0 has 2 pages free and 0 cached, 0 of them locked";
+    let expected = [
+        format!("nothing left to happen; it {me}; request {OTHER} {other}; {servers}"),
+        format!("nothing left to happen; it {other}; request {ME} {me}; {servers}"),
+    ];
+    assert_eq!(said, expected);
+}
+
+#[test]
 fn a_refusal_says_what_should_have_been() {
     for (code, ranks, expected) in [
         (Code::RefusedCapacity, &[][..], "a request that the pools can hold"),

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::{is_books, newly_found};
-use crate::event::{Event, Holder, Outcome, Part, Server, Writes};
+use crate::event::{Event, Holder, Outcome, PageRanges, Part, Server, Writes};
 use crate::finding::{Code, Named};
 use crate::limits;
 use crate::units::{PageId, Rank, Tick};
@@ -88,8 +88,8 @@ impl<W: FnMut(&str)> Observer for Trace<W> {
             call.number,
             piece.src_page_offset,
             piece.decode_prefix_len,
-            pages(call.source_pages),
-            pages(call.target_pages)
+            PageRanges(call.source_pages),
+            PageRanges(call.target_pages)
         );
         self.line(tick, &format!("r{}", call.request), "planned", &what);
     }
@@ -123,7 +123,8 @@ fn words(event: &Event<'_>) -> (String, &'static str, String) {
             (None, "freed", format!("{}, by the cache", at(*server, ids)))
         }
         Event::Queued { part, target, source_pages, target_pages, .. } => {
-            let moved = format!("pages {} -> {}", pages(source_pages.0), pages(target_pages));
+            let moved =
+                format!("pages {} -> {}", PageRanges(source_pages.0), PageRanges(target_pages));
             (Some(&part.request), "queued", format!("{} of {target}: {moved}", copy(part)))
         }
         Event::FreedPart { server, request, page, start } => {
@@ -171,7 +172,7 @@ fn rows(writes: &Writes<'_>) -> u64 {
 }
 
 fn at(server: Server, ids: &[PageId]) -> String {
-    format!("{} {}, pages {}", server.side.name(), server.index, pages(ids))
+    format!("{} {}, pages {}", server.side.name(), server.index, PageRanges(ids))
 }
 
 fn copy(part: &Part) -> String {
@@ -187,28 +188,6 @@ fn by(ranks: &[Rank]) -> String {
     format!("by rank {}: ", ranks.join(", "))
 }
 
-/// A list of pages, neighbours as a range, cut where it is long.
-fn pages(ids: &[PageId]) -> String {
-    /// Ranges that are written out.
-    const LISTED: usize = 6;
-    let mut ranges: Vec<(u32, u32)> = Vec::new();
-    for id in ids {
-        match ranges.last_mut() {
-            Some((_, last)) if *last + 1 == id.0 => *last = id.0,
-            _ => ranges.push((id.0, id.0)),
-        }
-    }
-    let spelled = ranges.iter().take(LISTED).map(|&(first, last)| {
-        if first == last { first.to_string() } else { format!("{first}-{last}") }
-    });
-    let spelled: Vec<String> = spelled.collect();
-    match ranges.len() {
-        0 => "none".to_owned(),
-        more if more > LISTED => format!("{},… ({} in all)", spelled.join(","), ids.len()),
-        _ => spelled.join(","),
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use std::path::Path;
@@ -216,14 +195,6 @@ mod tests {
     use super::*;
     use crate::scenario::file;
     use crate::world::Simulation;
-
-    #[test]
-    fn neighbouring_pages_are_a_range_and_long_lists_are_cut() {
-        let ids = |ids: &[u32]| pages(&ids.iter().copied().map(PageId).collect::<Vec<_>>());
-        assert_eq!(ids(&[]), "none");
-        assert_eq!(ids(&[4, 5, 6, 9, 2]), "4-6,9,2");
-        assert_eq!(ids(&[1, 3, 5, 7, 9, 11, 13]), "1,3,5,7,9,11,… (7 in all)");
-    }
 
     #[test]
     fn every_event_is_a_line_under_the_legend_and_findings_follow_what_they_were_found_at() {

@@ -54,7 +54,7 @@ fn every_rank_s_draft_rows_are_judged() {
         let foreign = scene.evidence(Code::PlacedForeign);
         assert_eq!((foreign.rank, &*foreign.expected), (Some(Rank(rank)), "position 8 in its row"));
         let found = &foreign.found;
-        assert!(found.ends_with("2 of 10 rows of the draft KV at activation"), "{found}");
+        assert!(found.ends_with("2 of the 10 rows of the draft KV, at activation"), "{found}");
     }
 }
 

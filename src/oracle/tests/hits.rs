@@ -27,7 +27,8 @@ fn a_wrong_hit_is_the_cache_s_fault_and_not_the_transfer_s() {
     let scene = hit(1);
     assert_eq!(scene.found(), [(Code::CacheWrongHit, 1)]);
     let found = &scene.evidence(Code::CacheWrongHit).found;
-    let first = "4 of 8 rows are not; position 1 holds position 1 of history 1,";
+    let first = "4 of 8 rows are not; position 1 holds position 1 of request 1, token 1 of \
+                 content 2, copied for request 0 ";
     assert!(found.starts_with(first), "{found}");
 }
 

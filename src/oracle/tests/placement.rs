@@ -40,7 +40,11 @@ fn a_wrong_row_is_found_under_its_code_once_a_transfer() {
     assert_eq!((shifted.rank, &*shifted.expected), (Some(Rank(0)), "position 2 in its row"));
     let foreign = scene.evidence(Code::PlacedForeign);
     assert_eq!((foreign.rank, &*foreign.expected), (Some(Rank(1)), "position 3 in its row"));
-    assert!(foreign.found.ends_with("2 of 10 rows sent, at activation"), "{}", foreign.found);
+    assert!(
+        foreign.found.ends_with("2 of the 10 rows that had to be sent, at activation"),
+        "{}",
+        foreign.found
+    );
 
     // Nothing was sent by the next transfer.
     scene.reserve(ME, 1, Tokens(0));
@@ -60,7 +64,11 @@ fn rows_copied_without_the_striping_are_shifted_behind_the_first() {
     assert_eq!(scene.found(), [(Code::PlacedShifted, 1)]);
     let shifted = scene.evidence(Code::PlacedShifted);
     assert_eq!((shifted.rank, &*shifted.expected), (Some(Rank(0)), "position 2 in its row"));
-    assert!(shifted.found.ends_with("3 of 10 rows sent, at activation"), "{}", shifted.found);
+    assert!(
+        shifted.found.ends_with("3 of the 10 rows that had to be sent, at activation"),
+        "{}",
+        shifted.found
+    );
 }
 
 #[test]
