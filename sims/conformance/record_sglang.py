@@ -1,17 +1,19 @@
 #!/usr/bin/env python3
 """Records what the installed `sglang` package answers, as vector files for `kvseam conform`.
 
-    python record_sglang.py --out vectors            writes plan.jsonl, alloc.jsonl and radix.jsonl
-    kvseam conform vectors/plan.jsonl                checks the model against them
+    python record_sglang.py --out vectors       writes plan, alloc, radix and radix-unified.jsonl
+    kvseam conform vectors/plan.jsonl           checks the model against them
 
-It calls the package's own transfer planner, allocators and radix tree on random input, on a CPU. It
-needs `sglang` and what its modules import, torch first of all: some gigabytes. README.md beside
-this file says what has been tried. The same seed gives the same calls.
+It calls the package's own transfer planner, allocators and both prefix trees on random input, on a
+CPU. It needs `sglang` and what its modules import, torch first of all: some gigabytes. README.md
+beside this file says what has been tried. The same seed gives the same calls.
 
-What could not be imported is left out with a message; exit code 1 if nothing could be.
+A part that cannot be recorded is named with the reason, the others are still written, and the exit
+code is 1.
 """
 
 import argparse
+import functools
 import importlib
 import inspect
 import itertools
@@ -26,7 +28,8 @@ from pathlib import Path
 
 # Without it the package looks for a GPU when its modules are imported.
 os.environ.setdefault("SGLANG_USE_CPU_ENGINE", "1")
-
+# Releases whose allocators have no path for a CPU run their own Triton kernels in its interpreter.
+os.environ.setdefault("TRITON_INTERPRET", "1")
 
 
 class NoKernels(types.ModuleType):
@@ -50,6 +53,11 @@ def kernels():
         importlib.import_module("sgl_kernel")
     except (ImportError, OSError):
         sys.modules["sgl_kernel"] = NoKernels("sgl_kernel")
+
+
+def release():
+    """The version of the package that is really imported, which need not be the installed one."""
+    return importlib.import_module("sglang.version").__version__
 
 
 POLICIES = ["lru", "lfu", "fifo", "mru", "filo", "priority", "slru"]
@@ -157,6 +165,33 @@ def allocator_class(page):
     raise ImportError(f"no {name} in sglang.srt.mem_cache.allocator")
 
 
+class PaddedKernel:
+    """A kernel of an allocator that finds free memory behind the list of free pages, as it does on a
+    GPU: releases before 0.5.23 launch it before they know that the list is long enough."""
+
+    def __init__(self, kernel, position):
+        self.kernel, self.position = kernel, position
+
+    def __getitem__(self, grid):
+        def launch(*args):
+            import torch
+
+            args = list(args)
+            pages = args[self.position]
+            args[self.position] = torch.cat((pages, torch.zeros(4096, dtype=pages.dtype)))
+            self.kernel[grid](*args)
+
+        return launch
+
+
+def pad_kernels(allocator):
+    module = sys.modules[allocator.__module__]
+    for name, position in [("alloc_extend_kernel", 3), ("alloc_decode_kernel", 2)]:
+        kernel = getattr(module, name, None)
+        if kernel is not None and not isinstance(kernel, PaddedKernel):
+            setattr(module, name, PaddedKernel(kernel, position))
+
+
 class Requests:
     """The rows of the requests that an allocator serves."""
 
@@ -255,12 +290,15 @@ def free(rng, pool, requests, _page):
 def record_allocator(rng):
     import torch
 
-    page = rng.choice([1, 2, 3, 4, 16])
+    # The package's kernels take powers of two only.
+    page = rng.choice([1, 2, 4, 8, 16])
     pages = rng.choice([4, 10, 20, 40])
     need_sort = rng.random() < 0.5
-    pool = allocator_class(page)(
+    allocator = allocator_class(page)
+    pad_kernels(allocator)
+    pool = allocator(
         **accepted(
-            allocator_class(page).__init__,
+            allocator.__init__,
             {
                 "size": page * pages,
                 "page_size": page,
@@ -291,7 +329,7 @@ def record_allocators(rng, count):
     return [record_allocator(rng) for _ in range(count)]
 
 
-# The radix tree ------------------------------------------------------------------------------------
+# The prefix trees ----------------------------------------------------------------------------------
 
 
 class Freed:
@@ -299,8 +337,12 @@ class Freed:
 
     device = "cpu"
 
-    def __init__(self):
+    def __init__(self, page):
+        self.page_size = page
         self.leaves = []
+
+    def available_size(self):
+        return 0
 
     def free(self, rows):
         self.leaves.append(rows.tolist())
@@ -308,31 +350,41 @@ class Freed:
     def free_segment(self, rows, *, start_pos):
         self.leaves.append(rows.tolist())
 
+    def free_segments(self, segments):
+        self.leaves.extend(rows.tolist() for rows, _start in segments)
+
 
 class Tree:
-    """One radix cache and the calls that are made on it."""
+    """One `RadixCache` and the calls that are made on it."""
 
     def __init__(self, rng, policy, page):
-        base = importlib.import_module("sglang.srt.mem_cache.base_prefix_cache")
-        module = importlib.import_module("sglang.srt.mem_cache.radix_cache")
-        params = importlib.import_module("sglang.srt.mem_cache.cache_init_params")
+        self.rng, self.page = rng, page
+        self.base = importlib.import_module("sglang.srt.mem_cache.base_prefix_cache")
+        self.module = importlib.import_module("sglang.srt.mem_cache.radix_cache")
+        self.freed = Freed(page)
+        self.cache = self.build(policy)
+        self.locks = {}
+        self.labels = itertools.count(1)
+        self.next_page = 1
+
+    def build(self, policy):
         # One logical clock in the place of the machine's, so that the same seed gives the same file.
         clock = itertools.count(1)
         tick = lambda: float(next(clock))  # noqa: E731
-        module.time = types.SimpleNamespace(monotonic=tick, perf_counter=tick)
-        self.rng, self.page, self.base, self.module = rng, page, base, module
-        self.freed = Freed()
+        self.module.time = types.SimpleNamespace(monotonic=tick, perf_counter=tick)
+        return self.module.RadixCache(self.params(policy))
+
+    def params(self, policy, **more):
+        params = importlib.import_module("sglang.srt.mem_cache.cache_init_params")
         arguments = {
             "disable": False,
             "req_to_token_pool": None,
             "token_to_kv_pool_allocator": self.freed,
-            "page_size": page,
+            "page_size": self.page,
             "eviction_policy": policy,
+            **more,
         }
-        self.cache = module.RadixCache(params.CacheInitParams(**arguments))
-        self.locks = {}
-        self.labels = itertools.count(1)
-        self.next_page = 1
+        return params.CacheInitParams(**accepted(params.CacheInitParams, arguments))
 
     def key(self):
         letters = self.rng.choice([2, 3, 50])
@@ -362,13 +414,8 @@ class Tree:
         rows = list(range(self.next_page * self.page, (self.next_page + pages) * self.page))
         self.next_page += pages
         priority = self.rng.randrange(3)
-        result = self.cache.insert(
-            self.base.InsertParams(
-                key=self.radix_key(key),
-                value=torch.tensor(rows, dtype=torch.int64),
-                priority=priority,
-            )
-        )
+        value = torch.tensor(rows, dtype=torch.int64)
+        result = self.cache.insert(self.insertion(key, value, priority))
         return {
             "op": "insert",
             "key": key,
@@ -377,19 +424,29 @@ class Tree:
             "matched": int(result.prefix_len),
         }
 
+    def insertion(self, key, value, priority):
+        return self.base.InsertParams(key=self.radix_key(key), value=value, priority=priority)
+
+    def hold(self, node):
+        """Locks a node; returns what `release` needs."""
+        self.cache.inc_lock_ref(node)
+        return node
+
+    def release(self, held):
+        self.cache.dec_lock_ref(held)
+
     def lock(self):
         key = self.key()
         matched = self.lookup(key)
         label = next(self.labels)
-        self.cache.inc_lock_ref(matched.last_device_node)
-        self.locks[label] = matched.last_device_node
+        self.locks[label] = self.hold(matched.last_device_node)
         return {"op": "lock", "key": key, "lock": label, "matched": len(self.rows(matched))}
 
     def unlock(self):
         if not self.locks:
             return None
         label = self.rng.choice(list(self.locks))
-        self.cache.dec_lock_ref(self.locks.pop(label))
+        self.release(self.locks.pop(label))
         return {"op": "unlock", "lock": label}
 
     def evict(self):
@@ -410,9 +467,35 @@ class Tree:
         }
 
 
-def record_tree(rng, policy):
+class UnifiedTree(Tree):
+    """The same of a `UnifiedRadixCache` that holds full attention only, in its Python core: what
+    0.5.23 builds for KV."""
+
+    def build(self, policy):
+        unified = importlib.import_module("sglang.srt.mem_cache.unified_radix_cache")
+        kinds = importlib.import_module("sglang.srt.mem_cache.unified_cache.component_type")
+        more = {"tree_components": (kinds.ComponentType.FULL,), "tree_core_backend": "python"}
+        return unified.UnifiedRadixCache(self.params(policy, **more))
+
+    def insertion(self, key, value, priority):
+        # This tree gives back what is there already; a long prefix of the caller's own is kept.
+        return self.base.InsertParams(
+            key=self.radix_key(key).page_aligned(self.page),
+            value=value,
+            priority=priority,
+            prev_prefix_len=10**6,
+        )
+
+    def hold(self, node):
+        return node, self.cache.inc_lock_ref(node).to_dec_params()
+
+    def release(self, held):
+        self.cache.dec_lock_ref(*held)
+
+
+def record_tree(tree_class, rng, policy):
     page = rng.choice([1, 1, 2, 4])
-    tree = Tree(rng, policy, page)
+    tree = tree_class(rng, policy, page)
     kinds = [tree.match, tree.insert, tree.insert, tree.insert, tree.lock, tree.unlock, tree.evict]
     ops = []
     for _ in range(rng.randrange(8, 40)):
@@ -422,8 +505,9 @@ def record_tree(rng, policy):
     return {"policy": policy, "page_size": page, "ops": ops}
 
 
-def record_trees(rng, count):
-    return [record_tree(rng, POLICIES[number % len(POLICIES)]) for number in range(count)]
+def record_trees(tree_class, rng, count):
+    policies = itertools.islice(itertools.cycle(POLICIES), count)
+    return [record_tree(tree_class, rng, policy) for policy in policies]
 
 
 def main():
@@ -432,29 +516,33 @@ def main():
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--plan", type=int, default=1500, help="planner calls, a line each")
     parser.add_argument("--alloc", type=int, default=120, help="allocators, a line each")
-    parser.add_argument("--radix", type=int, default=210, help="radix trees, a line each")
+    parser.add_argument("--radix", type=int, default=210, help="radix trees, a line each, of both")
     args = parser.parse_args()
     args.out.mkdir(parents=True, exist_ok=True)
     kernels()
+    print(f"sglang {release()}", file=sys.stderr)
+    # Each has a stream of its own, so that leaving one out does not change the others. Both trees
+    # have the same, so that what is asked of one is asked of the other.
     recorders = [
-        ("plan", record_planner, args.plan),
-        ("alloc", record_allocators, args.alloc),
-        ("radix", record_trees, args.radix),
+        ("plan", "plan", record_planner, args.plan),
+        ("alloc", "alloc", record_allocators, args.alloc),
+        ("radix", "radix", functools.partial(record_trees, Tree), args.radix),
+        ("radix-unified", "radix", functools.partial(record_trees, UnifiedTree), args.radix),
     ]
-    written = 0
-    for name, record, count in recorders:
+    left_out = []
+    for name, stream, record, count in recorders:
         if count == 0:
             continue
         try:
-            # A stream of its own for each, so that leaving one out does not change the others.
-            lines = record(random.Random(f"{args.seed} {name}"), count)
-        except ImportError as error:
-            print(f"{name}: left out, {error}", file=sys.stderr)
+            lines = record(random.Random(f"{args.seed} {stream}"), count)
+        except Exception:  # Whatever a release raises, the other parts are still wanted.
             traceback.print_exc()
+            left_out.append(name)
             continue
         write(args.out / f"{name}.jsonl", lines)
-        written += 1
-    return 0 if written else 1
+    if left_out:
+        print(f"left out: {', '.join(left_out)}", file=sys.stderr)
+    return 1 if left_out else 0
 
 
 if __name__ == "__main__":
