@@ -513,3 +513,27 @@ fn a_night_without_cargo_fuzz_does_all_the_rest_and_fails_only_if_fuzzing_was_as
     assert_eq!(code, Some(1));
     assert!(page.contains("# Night 2") && page.contains("| 50 % | the same |"), "{page}");
 }
+
+#[test]
+fn two_recordings_are_told_apart_by_kinds_of_difference() {
+    let file = "tests/vectors/radix.jsonl";
+    let whole = std::fs::read_to_string(file).unwrap();
+    let equal = kvseam(&["watch-release", file, file, "--format", "json"]).json(0);
+    assert_eq!(equal["formats"]["tree"]["equal"], whole.lines().count());
+    let mut changed: Vec<Value> =
+        whole.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    let ops = changed[0]["ops"].as_array_mut().unwrap();
+    let at = ops.iter().position(|op| op["op"] == "insert").unwrap();
+    ops[at]["matched"] = 999.into();
+    let changed: Vec<String> = changed.iter().map(Value::to_string).collect();
+    let words = ["watch-release", file, "-"];
+    let text = with_input(&words, &changed.join("\n")).data(4);
+    for said in ["tree: insert, other matched (1 line)", "line 1 and line 1,", "\"matched\":999"] {
+        assert!(text.contains(said), "{said}: {text}");
+    }
+    let message = with_input(&words, "{\"ops\": []}").message();
+    assert!(message.starts_with("error: stdin:1: line: must have exactly one of"), "{message}");
+    let message = kvseam(&["watch-release", file, "tests/vectors/plan.jsonl"]).message();
+    assert!(message.contains("must ask something that"), "{message}");
+    kvseam(&["watch-release", "-", "-"]).message();
+}

@@ -62,6 +62,7 @@ fn a_full_standard_output_is_a_failure_and_a_closed_one_changes_nothing() {
         (&["minimize", SCENARIO], 0),
         (&["replay", SCENARIO], 0),
         (&["conform", PLAN_VECTORS], 0),
+        (&["watch-release", PLAN_VECTORS, PLAN_VECTORS], 0),
         (&["explain", "placed.missing"], 0),
         (&["lint", SCENARIO], 3),
         (&["list", "codes"], 0),

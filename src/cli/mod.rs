@@ -32,6 +32,7 @@ mod report;
 mod run;
 mod standing;
 mod sweep;
+mod watch_release;
 
 const EXAMPLES: &str = "\
 Examples:
@@ -78,6 +79,7 @@ enum Command {
     Nightly(nightly::NightlyArgs),
     Replay(replay::ReplayArgs),
     Conform(conform::ConformArgs),
+    WatchRelease(watch_release::WatchReleaseArgs),
     Explain(explain::ExplainArgs),
     Lint(lint::LintArgs),
     List(list::ListArgs),
@@ -164,6 +166,7 @@ impl Cli {
             Command::Nightly(args) => nightly::run(args),
             Command::Replay(args) => replay::run(args),
             Command::Conform(args) => conform::run(args),
+            Command::WatchRelease(args) => watch_release::run(args),
             Command::Explain(args) => explain::run(args),
             Command::Lint(args) => lint::run(args),
             Command::List(args) => list::run(args),

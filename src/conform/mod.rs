@@ -11,6 +11,7 @@ mod radix;
 #[cfg(test)]
 mod recorded;
 mod replay;
+pub mod watch;
 
 use std::fmt;
 
