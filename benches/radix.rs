@@ -33,10 +33,10 @@ fn pages(count: u32) -> Vec<PageId> {
 
 /// A tree of prompts of `length` pages, and the number of the next prompt.
 fn tree(length: u32) -> (RadixCache, u32) {
-    let mut cache = RadixCache::new(Box::new(Ordered::new(Eviction::Lru)));
+    let mut cache = RadixCache::new(Box::new(Ordered::new(Eviction::Lru)), SplitStamp::New);
     let mut number = 0;
     while cache.evictable() < Pages(TREE_PAGES) {
-        cache.insert(&keys(number, length), &pages(length), 0);
+        cache.insert(&keys(number, length), &pages(length), Insertion::default());
         number += 1;
     }
     (cache, number)
@@ -62,7 +62,11 @@ fn insert_and_evict(bencher: Bencher, length: u32) {
             keys(number, length)
         })
         .bench_local_refs(|keys| {
-            let taken = cache.insert(keys, &pages, 0).into_iter().filter(|&taken| taken).count();
+            let taken = cache
+                .insert(keys, &pages, Insertion::default())
+                .into_iter()
+                .filter(|&taken| taken)
+                .count();
             cache.evict(Pages(u32::try_from(taken).expect("as many as were given")))
         });
 }

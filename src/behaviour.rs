@@ -305,6 +305,9 @@ switches! {
         Landed = "landed",
         /// When every copy has been put on the link, sent or not.
         BeforeSent = "before_sent",
+        /// When every copy out of them has landed, or at once when the client gives up (sglang
+        /// 0.5.23).
+        LandedOrAborted = "landed_or_aborted",
     }
     /// Whether an abort gives back what its request holds.
     abort_cleanup: AbortCleanup, acts when "a request is aborted in the state that is forgotten" {
@@ -406,6 +409,9 @@ switches! {
         Pages = "pages",
         /// In tokens, all together, before any page is taken (sglang issue 7353).
         Tokens = "tokens",
+        /// In tokens, each when its turn comes, with the output that it may ask for: against what
+        /// running requests would give back, and beside the largest of them (sglang 0.5.23).
+        WithOutput = "with_output",
     }
     /// How the demand of the next decode step is counted.
     next_step_demand: NextStepDemand, acts when "several requests cross a page at once" {
@@ -441,6 +447,9 @@ switches! {
     send_split: SendSplit, acts when "a send is larger than the pack buffer" {
         /// Split at multiples of the buffer's size from the prefix on.
         Yes = "yes",
+        /// The same of every send that crosses such a multiple, however short, and of none where
+        /// decode has one rank, whose rows are never packed (sglang 0.5.23).
+        Crossings = "crossings",
         /// Sent in one piece.
         No = "no",
     }
@@ -527,6 +536,132 @@ switches! {
         WithPages = "with_pages",
         /// rows · N + P: the padding page counts as a physical one (sglang issue 33348).
         RowsAndOnePage = "rows_and_one_page",
+    }
+    // The order of a scheduler's work, and what it asks for.
+    /// When a prompt that was sent enters the decode cache.
+    decode_insert: DecodeInsert, acts when "the decode cache is on" {
+        /// With the output, when its request finishes.
+        AtFinish = "at_finish",
+        /// When its request is activated: a later prompt can hit it while it runs (sglang 0.5.23).
+        AtActivation = "at_activation",
+    }
+    /// When decode reserves pages and takes up what has landed.
+    decode_turn: DecodeTurn, acts when "a request arrives or its transfer lands while decode runs a step" {
+        /// As soon as it can, whatever the server does.
+        AnyTime = "any_time",
+        /// Between two steps only, and not at all while a retracted request waits (sglang 0.5.23):
+        /// if what has landed holds the pages that it needs, nothing ever moves again.
+        BetweenSteps = "between_steps",
+    }
+    /// For how many tokens cached pages are evicted.
+    eviction_demand: EvictionDemand, acts when "a pool is nearly full" {
+        /// For those that are about to be taken.
+        Exact = "exact",
+        /// For a page more than its tokens of each request of a prefill step, for a page of each
+        /// running request of a decode step, and after a retraction for 20 tokens of each that goes
+        /// on (sglang 0.5.23).
+        Padded = "padded",
+    }
+    /// What marks the prompt's end in a prefix cache when more than the prompt is put in.
+    prompt_node: PromptNode, acts when "a request that finishes leaves whole pages of output in a radix cache" {
+        /// Nothing: prompt and output can share a node.
+        Shared = "shared",
+        /// A node ends there, and those of the prompt have a priority one higher (sglang 0.5.23).
+        Own = "own",
+    }
+    /// How a reservation asks the allocator.
+    reservation_call: ReservationCall, acts when "freed pages are staged" {
+        /// For so many whole pages.
+        WholePages = "whole_pages",
+        /// To extend a sequence, with the estimate that this call makes (sglang 0.5.23).
+        Extend = "extend",
+    }
+    /// For how many tokens a retracted request waits.
+    resumption_demand: ResumptionDemand, acts when "the decode pool runs out" {
+        /// For the pages of what it had stored and of its next token.
+        NextToken = "next_token",
+        /// For the pages of what it had stored beside what is kept back for each request (sglang
+        /// 0.5.23); its next token may lack a page.
+        Reserved = "reserved",
+    }
+    /// What becomes of the only running request when its next token finds no page.
+    last_running: LastRunning, acts when "the decode pool runs out for a request alone" {
+        /// It is retracted as others are.
+        Retracted = "retracted",
+        /// It ends, with an error to its client (sglang 0.5.23).
+        Aborted = "aborted",
+    }
+    /// When the upper node of a split counts as made.
+    split_stamp: SplitStamp, acts when "a prompt parts from a cached one inside a node, under an eviction policy that goes by age" {
+        /// At the split.
+        New = "new",
+        /// When the node was made that is split (sglang 0.5.23).
+        Inherited = "inherited",
+    }
+    /// Which of a request's pages count as used when they are put into a prefix cache once more.
+    hit_count: HitCount, acts when "a request puts pages in more than once, under an eviction policy that counts" {
+        /// All of them.
+        EveryInsert = "every_insert",
+        /// Those that it has not put in before (sglang 0.5.23).
+        OncePerRequest = "once_per_request",
+    }
+    /// How a prefill step's requests are chosen and get their pages.
+    prefill_batch: PrefillBatch, acts when "a prefill pool is nearly full, or a step computes several requests" {
+        /// One after the other: each is let in if its whole prompt fits, and takes the pages of its
+        /// chunk at once.
+        OneByOne = "one_by_one",
+        /// All are chosen first, each if the tokens that it has to compute, one more and a page
+        /// are fewer than what is free or evictable and not promised to those before it; then all
+        /// pages are taken in one call, for which a page more a request is evicted (sglang 0.5.23).
+        /// A prompt within a page of its pool never gets in.
+        AtOnce = "at_once",
+    }
+    /// How many output tokens a request may have.
+    output_limit: OutputLimit, acts when "a request is near the size of the pool" {
+        /// As many as it asks for.
+        AsAsked = "as_asked",
+        /// As many as the decode pool holds behind its prompt's pages, less a page and a token; at
+        /// least one (sglang 0.5.23).
+        Clipped = "clipped",
+    }
+    /// What is refused on arrival for its size.
+    front_check: FrontCheck, acts when "a request is near the size of a pool" {
+        /// What empty pools could never serve.
+        EverServed = "ever_served",
+        /// A prompt that is not six tokens shorter than either pool (sglang 0.5.23): one that
+        /// cannot be admitted otherwise waits for ever, and all behind it.
+        InputLength = "input_length",
+    }
+    /// What a transfer leaves in the prefill cache when it has ended.
+    release_insert: ReleaseInsert, acts when "the prefill cache is on" {
+        /// What its chunks have left there; its pages go back at once.
+        Nothing = "nothing",
+        /// Its pages are put in once more before they go back, between two steps: they count as
+        /// used then (sglang 0.5.23).
+        Again = "again",
+    }
+    /// What becomes of a chunk whose client gives up while it is computed.
+    aborted_chunk: AbortedChunk, acts when "a request is aborted while prefill computes it" {
+        /// It is kept in the cache, and not sent.
+        Kept = "kept",
+        /// A last chunk is kept and sent all the same; another is dropped (sglang 0.5.23).
+        SentIfLast = "sent_if_last",
+    }
+    /// What becomes of the step under way of a request whose client gives up.
+    aborted_step: AbortedStep, acts when "a running request is aborted" {
+        /// It stores no token, and the request's own pages go back.
+        Dropped = "dropped",
+        /// It counts, and the request's pages enter the cache as those of one that finishes (sglang
+        /// 0.5.23).
+        Counted = "counted",
+    }
+    /// Which of several requests with as much output and as long a prompt is retracted first.
+    retraction_order: RetractionOrder, acts when "the decode pool runs out" {
+        /// The one with the highest number.
+        Number = "number",
+        /// The last of the batch; those that stay are then in the order in which they would be
+        /// kept, and take their pages in it (sglang 0.5.23).
+        Batch = "batch",
     }
 }
 

@@ -13,7 +13,7 @@
 
 use std::collections::BTreeMap;
 
-use super::{Anchor, Hit, PrefixCache};
+use super::{Anchor, Hit, Insertion, PrefixCache};
 use crate::prompt::PageKey;
 use crate::units::{PageId, Pages};
 
@@ -193,7 +193,7 @@ impl PrefixCache for BlockHashCache {
         true
     }
 
-    fn insert(&mut self, keys: &[PageKey], pages: &[PageId], _priority: i64) -> Vec<bool> {
+    fn insert(&mut self, keys: &[PageKey], pages: &[PageId], _how: Insertion) -> Vec<bool> {
         assert_eq!(keys.len(), pages.len(), "an insert names a page for each key");
         let mut taken = Vec::with_capacity(keys.len());
         let mut placed = Vec::new();

@@ -36,6 +36,16 @@ pub struct Hit {
     pub anchor: Anchor,
 }
 
+/// How pages enter a cache.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Insertion {
+    /// Priority of the pages, and at least that of all pages before them.
+    pub priority: i64,
+    /// Pages of the same prompt that count as used already, from its first on: those that the same
+    /// request has put in before.
+    pub counted: Pages,
+}
+
 /// A cache of prompt prefixes in whole pages.
 pub trait PrefixCache: Send {
     /// Finds the longest cached prefix of `keys`, and marks it as used where a lookup counts as
@@ -55,7 +65,7 @@ pub trait PrefixCache: Send {
     /// Stores `pages` under `keys` (equally many) and returns of each page whether the cache took
     /// it. Where it has a page already it keeps its own, and the given one stays with the caller.
     /// Afterwards all of `keys` are cached.
-    fn insert(&mut self, keys: &[PageKey], pages: &[PageId], priority: i64) -> Vec<bool>;
+    fn insert(&mut self, keys: &[PageKey], pages: &[PageId], how: Insertion) -> Vec<bool>;
 
     /// Drops unprotected pages, at least `wanted` if there are as many. Returns them in the order
     /// of dropping, grouped as they went.

@@ -9,7 +9,8 @@
 use std::collections::BTreeMap;
 
 use super::eviction::{self, EvictionPolicy, LogicalTime, Usage};
-use super::{Anchor, Hit, PrefixCache};
+use super::{Anchor, Hit, Insertion, PrefixCache};
+use crate::behaviour::SplitStamp;
 use crate::prompt::PageKey;
 use crate::units::{PageId, Pages};
 
@@ -52,6 +53,7 @@ impl Node {
 /// A radix tree of pages with one eviction policy.
 pub struct RadixCache {
     policy: Box<dyn EvictionPolicy>,
+    split_stamp: SplitStamp,
     nodes: Vec<Node>,
     vacant: Vec<Slot>,
     clock: LogicalTime,
@@ -61,7 +63,7 @@ pub struct RadixCache {
 
 impl RadixCache {
     /// An empty cache.
-    pub fn new(policy: Box<dyn EvictionPolicy>) -> RadixCache {
+    pub fn new(policy: Box<dyn EvictionPolicy>, split_stamp: SplitStamp) -> RadixCache {
         let root = Node {
             keys: Vec::new(),
             pages: Vec::new(),
@@ -75,6 +77,7 @@ impl RadixCache {
         };
         RadixCache {
             policy,
+            split_stamp,
             nodes: vec![root],
             vacant: Vec::new(),
             clock: 0,
@@ -138,8 +141,9 @@ impl RadixCache {
 
     /// Walks down as far as `keys` are cached, splits the node in which they part, and returns the
     /// last node and the pages up to its end. Each node passed gets the walk's stamp; `passed` is
-    /// applied to it, and to the new upper node of a split instead of the lower.
-    fn walk(&mut self, keys: &[PageKey], passed: impl Fn(&mut Usage)) -> (Slot, usize) {
+    /// applied to it with the pages up to its end, and to the new upper node of a split instead of
+    /// the lower.
+    fn walk(&mut self, keys: &[PageKey], passed: impl Fn(&mut Usage, Pages)) -> (Slot, usize) {
         let now = self.tick();
         let (mut slot, mut matched) = (ROOT, 0);
         while let Some(&child) = keys.get(matched).and_then(|key| self.node(slot).children.get(key))
@@ -147,15 +151,16 @@ impl RadixCache {
             let rest = &keys[matched..];
             let common = common_prefix(&self.node(child).keys, rest);
             matched += common;
+            let end = Pages::of(&keys[..matched]);
             if common < self.node(child).keys.len() {
                 self.used(child, |usage| usage.access = now);
                 slot = self.split(child, common);
-                self.used(slot, passed);
+                self.used(slot, |usage| passed(usage, end));
                 break;
             }
             self.used(child, |usage| {
                 usage.access = now;
-                passed(usage);
+                passed(usage, end);
             });
             slot = child;
         }
@@ -164,8 +169,12 @@ impl RadixCache {
 
     /// Moves the first `at` pages of `lower` into a new node above it and returns that.
     fn split(&mut self, lower: Slot, at: usize) -> Slot {
-        let (access, creation) = (self.tick(), self.tick());
+        let (access, new) = (self.tick(), self.tick());
         let node = &mut self.nodes[lower as usize];
+        let creation = match self.split_stamp {
+            SplitStamp::New => new,
+            SplitStamp::Inherited => node.usage.creation,
+        };
         let keys_below = node.keys.split_off(at);
         let pages_below = node.pages.split_off(at);
         let upper = Node {
@@ -251,7 +260,7 @@ fn common_prefix(stretch: &[PageKey], keys: &[PageKey]) -> usize {
 
 impl PrefixCache for RadixCache {
     fn lookup(&mut self, keys: &[PageKey]) -> Hit {
-        let (slot, matched) = self.walk(keys, |_| {});
+        let (slot, matched) = self.walk(keys, |_, _| {});
         let anchor = Anchor { slot, generation: self.node(slot).generation };
         let mut stretches = Vec::new();
         let mut at = slot;
@@ -285,10 +294,11 @@ impl PrefixCache for RadixCache {
         true
     }
 
-    fn insert(&mut self, keys: &[PageKey], pages: &[PageId], priority: i64) -> Vec<bool> {
+    fn insert(&mut self, keys: &[PageKey], pages: &[PageId], how: Insertion) -> Vec<bool> {
         assert_eq!(keys.len(), pages.len(), "an insert names a page for each key");
-        let (parent, matched) = self.walk(keys, |usage| {
-            usage.hits += 1;
+        let Insertion { priority, counted } = how;
+        let (parent, matched) = self.walk(keys, |usage, end| {
+            usage.hits += u32::from(end > counted);
             usage.priority = usage.priority.max(priority);
         });
         if let Some(&first) = keys.get(matched) {
@@ -301,7 +311,12 @@ impl PrefixCache for RadixCache {
                 children: BTreeMap::new(),
                 own_locks: 0,
                 locks: 0,
-                usage: Usage { access, creation, hits: 1, priority },
+                usage: Usage {
+                    access,
+                    creation,
+                    hits: u32::from(Pages::of(keys) > counted),
+                    priority,
+                },
                 generation: 0,
             });
             self.change(parent, |node| {

@@ -2,6 +2,7 @@
 //! given back, in the order that its list stands for, and counts them right.
 
 use super::sizes;
+use crate::behaviour::Behaviours;
 use crate::event::Server;
 use crate::finding::Side;
 use crate::reference::allocator::{Case, Operation, Rule, check};
@@ -39,6 +40,7 @@ pub fn hands_out_free_pages_once(choices: &mut impl Choices) {
         server: Server { side: Side::Prefill, index: 0 },
         page: PageSize::new(page).expect("it is positive"),
         pages: Pages(pages),
+        behaviours: Behaviours::default(),
         seed: choices.below(4),
     };
     let calls = choices.within(1..=CALLS);

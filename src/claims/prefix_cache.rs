@@ -2,6 +2,7 @@
 //! the radix tree under every eviction policy and for the block-hash cache.
 
 use super::sizes;
+use crate::behaviour::SplitStamp;
 use crate::cache::block_hash::BlockHashCache;
 use crate::cache::eviction::{Eviction, Ordered};
 use crate::cache::radix::RadixCache;
@@ -18,7 +19,7 @@ pub fn radix_keeps_its_pages(choices: &mut impl Choices) {
     let eviction = *choices.pick(&Eviction::ALL);
     let naming = *choices.pick(&[Naming::Chained, Naming::Alone]);
     let case = draw(choices, Dropping::Leaves, naming);
-    check(&case, RadixCache::new(Box::new(Ordered::new(eviction))), |_| {});
+    check(&case, RadixCache::new(Box::new(Ordered::new(eviction)), SplitStamp::New), |_| {});
 }
 
 /// Tries drawn calls on a block-hash cache.

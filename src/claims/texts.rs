@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use crate::conform::{check_line, plan_line};
+use crate::conform::{Format, Level, check_line, plan_line, recognise, run_scenario};
 use crate::engine;
 use crate::scenario::lint::lint;
 use crate::scenario::validate::validate;
@@ -68,8 +68,15 @@ pub fn trace_file(bytes: &[u8]) {
 /// The bytes as a line of recorded answers, and as the input of one planner call.
 pub fn vector_line(bytes: &[u8]) {
     let Ok(text) = std::str::from_utf8(bytes) else { return };
-    // The same line gets the same verdict; which one, other tests say.
-    assert_eq!(check_line(text), check_line(text), "{text}");
+    // The same line gets the same verdict; which one, other tests say. A whole run is only
+    // translated: it can be as long as any run.
+    match recognise(text) {
+        Ok(Format::Run) => assert_eq!(run_scenario(text).ok(), run_scenario(text).ok(), "{text}"),
+        Ok(Format::Plan | Format::Alloc | Format::Radix) | Err(_) => {
+            let check = || check_line(text, Level::Ticks);
+            assert_eq!(check(), check(), "{text}");
+        }
+    }
     // Whether it can be planned is a matter of the line, not of who plans.
     let read = |revision: &engine::Revision| plan_line(text, &*(revision.make)()).is_ok();
     let read: Vec<bool> = engine::revisions().map(read).collect();

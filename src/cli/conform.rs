@@ -3,14 +3,14 @@
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
-use clap::Args;
+use clap::{Args, value_parser};
 use serde::Serialize;
 use serde_json::Value;
 
 use super::input::Lines;
 use super::output::{Align, Format, FormatArgs, columns, print, print_json, row};
 use super::{CliError, Exit};
-use crate::conform::{self, LineError, Mismatch};
+use crate::conform::{self, Agreement, Checked, Level, LineError, Mismatch};
 use crate::report::number::count;
 
 /// Differences that are shown; all are counted.
@@ -19,17 +19,24 @@ const SHOWN_MAX: usize = 10;
 const EXAMPLES: &str = "\
 Examples:
   kvseam conform tests/vectors/plan.jsonl
+  kvseam conform runs.jsonl --level 3
   record | kvseam conform - --format json";
 
 /// Replays recorded answers of a real engine, one a line, against the model.
 ///
-/// The lines are planner calls, allocators or radix caches, told apart by their keys. Exit code 4
-/// when an answer differs.
+/// The lines are planner calls, allocators, radix caches or whole runs, told apart by their keys.
+/// Whole runs are compared level by level: 1 prefixes, hits, chunks, pieces, numbers of pages and
+/// endings; 2 also evictions, retractions, output lengths and what is left in the pools; 3 also
+/// page ids; 4 also ticks. Exit code 4 when anything differs.
 #[derive(Args)]
 #[command(before_help = EXAMPLES)]
 pub(super) struct ConformArgs {
     /// JSON lines; `-` is standard input.
     file: PathBuf,
+    /// Compares whole runs up to this level only.
+    #[arg(long, default_value_t = Level::ALL.len() as u8, value_name = "LEVEL",
+          value_parser = value_parser!(u8).range(1..=Level::ALL.len() as i64))]
+    level: u8,
     #[command(flatten)]
     output: FormatArgs,
 }
@@ -37,6 +44,9 @@ pub(super) struct ConformArgs {
 #[derive(Default, Serialize)]
 struct Answer {
     formats: BTreeMap<&'static str, Lined>,
+    /// Whole runs by kind.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    runs: BTreeMap<String, Runs>,
     differences: Vec<Difference>,
 }
 
@@ -47,28 +57,46 @@ struct Lined {
     failed: u64,
 }
 
+/// Whole runs of one kind.
+#[derive(Serialize)]
+struct Runs {
+    lines: u64,
+    /// How many agree at level 1, at level 2, and so on.
+    agree: Vec<u64>,
+}
+
 /// The first difference of one line.
 #[derive(Serialize)]
 struct Difference {
     line: u64,
-    path: String,
-    recorded: Option<Value>,
-    model: Option<Value>,
+    #[serde(flatten)]
+    what: What,
     #[serde(skip)]
     text: String,
 }
 
+#[derive(Serialize)]
+#[serde(untagged)]
+enum What {
+    Answer { path: String, recorded: Option<Value>, model: Option<Value> },
+    Run { level: usize, recorded: Vec<String>, model: Vec<String> },
+}
+
 pub(super) fn run(args: &ConformArgs) -> Result<Exit, CliError> {
+    let most = Level::numbered(args.level.into()).expect("the parser knows the levels");
     let mut lines = Lines::open(&args.file)?;
     let mut answer = Answer::default();
     while let Some(line) = lines.next()? {
-        let checked = conform::check_line(line);
+        let checked = conform::check_line(line, most);
         let format = conform::recognise(line);
         match (checked, format) {
-            (Ok(format), _) => answer.lined(format).passed += 1,
+            (Ok(Checked::Answers(format)), _) => answer.lined(format).passed += 1,
+            (Ok(Checked::Run(agreement)), _) => answer.compared(lines.number, agreement, most),
             (Err(LineError::Mismatch(mismatch)), Ok(format)) => {
                 answer.lined(format).failed += 1;
-                answer.differs(lines.number, mismatch);
+                let text = mismatch.to_string();
+                let Mismatch { path, recorded, model } = mismatch;
+                answer.differs(lines.number, What::Answer { path, recorded, model }, text);
             }
             (Err(error), _) => return Err(lines.error(&error)),
         }
@@ -90,15 +118,34 @@ impl Answer {
             conform::Format::Plan => "plan",
             conform::Format::Alloc => "alloc",
             conform::Format::Radix => "radix",
+            conform::Format::Run => "run",
         };
         self.formats.entry(name).or_default()
     }
 
-    fn differs(&mut self, line: u64, mismatch: Mismatch) {
+    /// A whole run was compared up to the level `most`.
+    fn compared(&mut self, line: u64, agreement: Agreement, most: Level) {
+        let Agreement { kind, level, difference } = agreement;
+        let none = || Runs { lines: 0, agree: vec![0; most.number()] };
+        let runs = self.runs.entry(kind).or_insert_with(none);
+        runs.lines += 1;
+        for agree in runs.agree.iter_mut().take(level.map_or(0, Level::number)) {
+            *agree += 1;
+        }
+        match difference {
+            None => self.lined(conform::Format::Run).passed += 1,
+            Some(difference) => {
+                self.lined(conform::Format::Run).failed += 1;
+                let text = difference.to_string();
+                let conform::Difference { level, recorded, model } = difference;
+                self.differs(line, What::Run { level: level.number(), recorded, model }, text);
+            }
+        }
+    }
+
+    fn differs(&mut self, line: u64, what: What, text: String) {
         if self.differences.len() < SHOWN_MAX {
-            let text = mismatch.to_string();
-            let Mismatch { path, recorded, model } = mismatch;
-            self.differences.push(Difference { line, path, recorded, model, text });
+            self.differences.push(Difference { line, what, text });
         }
     }
 
@@ -108,6 +155,10 @@ impl Answer {
             rows.push(vec![(*name).to_owned(), count(lined.passed), count(lined.failed)]);
         }
         let mut text = columns(&[Align::Left, Align::Right, Align::Right], &rows);
+        if !self.runs.is_empty() {
+            text += "\nwhole runs that agree at each level:\n";
+            text += &self.run_table();
+        }
         if !self.differences.is_empty() {
             text += "\nfirst difference of each line that failed";
             let failed: u64 = self.formats.values().map(|lined| lined.failed).sum();
@@ -121,5 +172,25 @@ impl Answer {
             text += &format!("line {line}: {said}\n");
         }
         text
+    }
+
+    fn run_table(&self) -> String {
+        let levels = self.runs.values().map(|runs| runs.agree.len()).max().unwrap_or(0);
+        let mut heads = row(["kind", "lines"]);
+        heads.extend((1..=levels).map(|level| format!("level {level}")));
+        let mut rows = vec![heads];
+        let mut all = vec![0; levels + 1];
+        for (kind, runs) in &self.runs {
+            let counts: Vec<u64> =
+                std::iter::once(runs.lines).chain(runs.agree.iter().copied()).collect();
+            for (sum, count) in all.iter_mut().zip(&counts) {
+                *sum += count;
+            }
+            rows.push(std::iter::once(kind.clone()).chain(counts.into_iter().map(count)).collect());
+        }
+        rows.push(std::iter::once("all".to_owned()).chain(all.into_iter().map(count)).collect());
+        let mut aligns = vec![Align::Left];
+        aligns.extend(vec![Align::Right; levels + 1]);
+        columns(&aligns, &rows)
     }
 }

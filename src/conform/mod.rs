@@ -1,9 +1,10 @@
 //! Conformance: recorded answers of a real engine, replayed against the model's own types.
 //!
-//! A vector is one line of JSON that holds a request and what the engine answered. Three formats
+//! A vector is one line of JSON that holds a request and what the engine answered. Four formats
 //! exist, told apart by a key: a planner call has `input`, a paged allocator `allocator`, a radix
-//! cache `policy`. The model's answer is written in the same JSON shape and compared as a whole, so
-//! that no recorded number goes unread.
+//! cache `policy`, a whole run of two schedulers `events`. The model's answer to the first three is
+//! written in the same JSON shape and compared as a whole, so that no recorded number goes unread.
+//! Whole runs are compared in [`Level`]s.
 
 mod alloc;
 mod plan;
@@ -11,6 +12,7 @@ mod radix;
 #[cfg(test)]
 mod recorded;
 mod replay;
+mod run;
 pub mod watch;
 
 use std::fmt;
@@ -21,6 +23,7 @@ use serde_json::Value;
 use thiserror::Error;
 
 pub use plan::plan_line;
+pub use run::{Agreement, Difference, Level, run_scenario};
 
 use crate::wording::json_line;
 
@@ -33,6 +36,17 @@ pub enum Format {
     Alloc,
     /// The calls of one radix cache.
     Radix,
+    /// A whole run of two schedulers.
+    Run,
+}
+
+/// What a line that can be replayed has shown.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Checked {
+    /// Every recorded answer is the model's.
+    Answers(Format),
+    /// A whole run, as far as it agrees.
+    Run(Agreement),
 }
 
 /// Why a line does not pass.
@@ -63,15 +77,16 @@ pub struct Mismatch {
     pub model: Option<Value>,
 }
 
-/// Replays one vector line against the model.
-pub fn check_line(line: &str) -> Result<Format, LineError> {
+/// Replays one vector line against the model; a whole run is compared up to the level `most`.
+pub fn check_line(line: &str, most: Level) -> Result<Checked, LineError> {
     let format = recognise(line)?;
     match format {
         Format::Plan => plan::check(line)?,
         Format::Alloc => alloc::check(line)?,
         Format::Radix => radix::check(line)?,
+        Format::Run => return run::check(line, most).map(Checked::Run),
     }
-    Ok(format)
+    Ok(Checked::Answers(format))
 }
 
 /// The keys that tell the formats apart.
@@ -80,17 +95,20 @@ struct Keys {
     input: Option<IgnoredAny>,
     allocator: Option<IgnoredAny>,
     policy: Option<IgnoredAny>,
+    events: Option<IgnoredAny>,
 }
 
 /// The format that a line's keys name.
 pub fn recognise(line: &str) -> Result<Format, LineError> {
     let keys: Keys = parse(line)?;
-    match (keys.input, keys.allocator, keys.policy) {
-        (Some(_), None, None) => Ok(Format::Plan),
-        (None, Some(_), None) => Ok(Format::Alloc),
-        (None, None, Some(_)) => Ok(Format::Radix),
+    match (keys.input, keys.allocator, keys.policy, keys.events) {
+        (Some(_), None, None, None) => Ok(Format::Plan),
+        (None, Some(_), None, None) => Ok(Format::Alloc),
+        (None, None, Some(_), None) => Ok(Format::Radix),
+        (None, None, None, Some(_)) => Ok(Format::Run),
         _ => Err(malformed(
-            "must have exactly one of the keys input (planner), allocator, policy (radix cache)",
+            "must have exactly one of the keys input (planner), allocator, policy (radix cache), \
+             events (whole run)",
         )),
     }
 }

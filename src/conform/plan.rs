@@ -157,8 +157,12 @@ impl From<Plan> for Answer {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::conform::{Format, check_line};
+    use crate::conform::{Checked as Verdict, Format, Level};
     use crate::engine::sglang::{Checked, Indexed};
+
+    fn check_line(line: &str) -> Result<Verdict, LineError> {
+        crate::conform::check_line(line, Level::Ticks)
+    }
 
     /// Recorded lines that cover every error of both revisions, P = 1, N = 3 and N = 16.
     const LINES: &str = include_str!("../../tests/vectors/plan.jsonl");
@@ -183,7 +187,7 @@ mod tests {
     #[test]
     fn recorded_lines_pass() {
         for line in LINES.lines() {
-            assert_eq!(check_line(line), Ok(Format::Plan), "{line}");
+            assert_eq!(check_line(line), Ok(Verdict::Answers(Format::Plan)), "{line}");
         }
     }
 
@@ -224,7 +228,11 @@ mod tests {
             for name in ["sglang_0_5_17", "sglang_0_5_23"] {
                 let mut vector: Value = serde_json::from_str(line).unwrap();
                 vector.as_object_mut().unwrap().remove(name);
-                assert_eq!(check_line(&vector.to_string()), Ok(Format::Plan), "{line}");
+                assert_eq!(
+                    check_line(&vector.to_string()),
+                    Ok(Verdict::Answers(Format::Plan)),
+                    "{line}"
+                );
                 let other = vector.as_object_mut().unwrap();
                 other.retain(|key, _| key == "input");
                 let error = check_line(&vector.to_string()).unwrap_err().to_string();

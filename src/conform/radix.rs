@@ -9,9 +9,10 @@ use serde::{Deserialize, Serialize};
 
 use super::LineError;
 use super::replay::{self, Impossible};
+use crate::behaviour::SplitStamp;
 use crate::cache::eviction::{Eviction, Ordered};
 use crate::cache::radix::RadixCache;
-use crate::cache::{Anchor, PrefixCache};
+use crate::cache::{Anchor, Insertion, PrefixCache};
 use crate::limits;
 use crate::prompt::{Chains, ContentId, ContentRun, PageKey};
 use crate::units::{PageId, PageSize, Pages, Row, Tokens};
@@ -88,7 +89,7 @@ impl Line {
         let mut replay = Replay {
             page,
             chains: Chains::default(),
-            cache: RadixCache::new(Box::new(Ordered::new(self.policy))),
+            cache: RadixCache::new(Box::new(Ordered::new(self.policy)), SplitStamp::New),
             locks: BTreeMap::new(),
         };
         for (index, op) in self.ops.iter_mut().enumerate() {
@@ -119,7 +120,8 @@ impl Replay {
             Op::Insert { key, rows, priority, matched, evictable, protected } => {
                 let keys = self.keys(key)?;
                 let pages = self.pages(rows, keys.len())?;
-                let taken = self.cache.insert(&keys, &pages, *priority);
+                let how = Insertion { priority: *priority, ..Insertion::default() };
+                let taken = self.cache.insert(&keys, &pages, how);
                 let present: Vec<bool> = taken.into_iter().filter(|taken| !taken).collect();
                 *matched = self.tokens(Pages::of(&present));
                 (evictable, protected)

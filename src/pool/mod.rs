@@ -99,6 +99,14 @@ impl Pool {
         self.take(u64::from(pages.0), u64::from(pages.0))
     }
 
+    /// Makes staged pages ready if the list holds fewer than `estimate`, as a call that may need so
+    /// many does.
+    pub fn expect(&mut self, estimate: Pages) {
+        if self.free.ready() < estimate {
+            self.free.merge();
+        }
+    }
+
     /// Gives pages back, each as often as it is named, without any check.
     pub fn free(&mut self, pages: &[PageId]) {
         self.free.give(pages);

@@ -152,6 +152,8 @@ struct Transfer {
     holds_destination: bool,
     /// A part of the last piece was seen.
     is_sent: bool,
+    /// A part was put on the link when it had failed already.
+    is_sent_late: bool,
     on_the_way: BTreeSet<(u32, u32)>,
     landed: BTreeSet<(u32, u32)>,
     /// Messages that a part has landed, each time that one came.
@@ -175,6 +177,7 @@ impl Transfer {
             holds_source: false,
             holds_destination: false,
             is_sent: false,
+            is_sent_late: false,
             on_the_way: BTreeSet::new(),
             landed: BTreeSet::new(),
             messages: 0,
@@ -266,8 +269,11 @@ impl Transfer {
                 self.holds_destination = false;
                 self.actions.push(Action::Activate);
             }
-        } else if !self.landed.contains(&place) {
-            self.on_the_way.insert(place);
+        } else {
+            self.is_sent_late |= self.is_closed;
+            if !self.landed.contains(&place) {
+                self.on_the_way.insert(place);
+            }
         }
     }
 
@@ -288,10 +294,17 @@ impl Transfer {
         let is_drained = self.on_the_way.is_empty();
         let is_done = match self.rules.source_release {
             _ if self.is_closed => true,
-            SourceRelease::Landed => self.is_active && (self.is_sent || self.is_stopped),
+            SourceRelease::Landed | SourceRelease::LandedOrAborted => {
+                self.is_active && (self.is_sent || self.is_stopped)
+            }
             SourceRelease::BeforeSent => self.is_reserved && (self.is_sent || self.is_stopped),
         };
-        let may_go = is_drained || self.rules.source_release == SourceRelease::BeforeSent;
+        let may_go = is_drained
+            || match self.rules.source_release {
+                SourceRelease::Landed => false,
+                SourceRelease::BeforeSent => true,
+                SourceRelease::LandedOrAborted => self.is_closed && !self.is_sent_late,
+            };
         if is_done && may_go && !self.is_computing && std::mem::take(&mut self.holds_source) {
             self.actions.push(Action::ReleaseSource);
         }

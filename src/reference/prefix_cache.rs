@@ -1,7 +1,7 @@
 //! Prefix caches: a table of prompt prefixes, with the page of each, and the queue of those that
 //! may go.
 
-use crate::cache::{Anchor, PrefixCache};
+use crate::cache::{Anchor, Insertion, PrefixCache};
 use crate::prompt::{Chains, ContentId, ContentRun, PageKey};
 use crate::units::{PageId, PageSize, Pages, Tokens};
 
@@ -196,7 +196,8 @@ impl<C: PrefixCache> Server<C> {
         let first = u32::try_from(self.inserted.len()).expect("a case has few pages");
         let pages: Vec<PageId> = (first..).map(PageId).take(keys.len()).collect();
         self.inserted.extend(&prefixes);
-        let took = self.cache.insert(&keys, &pages, priority);
+        let how = Insertion { priority, ..Insertion::default() };
+        let took = self.cache.insert(&keys, &pages, how);
         let missing: Vec<bool> =
             prefixes.iter().map(|&prefix| self.table[prefix].page.is_none()).collect();
         assert_eq!(took, missing, "what was missing is taken");

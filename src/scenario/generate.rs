@@ -338,7 +338,7 @@ fn link(
         delay_every: if is_late { choices.within(1..=4) } else { 0 },
         delay_ticks: if is_late { *choices.pick(DURATIONS) } else { 0 },
         pack_tokens: match behaviours.send_split {
-            SendSplit::Yes => pack_tokens.next_multiple_of(layout.page_size),
+            SendSplit::Yes | SendSplit::Crossings => pack_tokens.next_multiple_of(layout.page_size),
             SendSplit::No => pack_tokens,
         },
         ..LinkConfig::default()

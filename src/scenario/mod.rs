@@ -135,6 +135,23 @@ pub struct PrefillConfig {
     pub token_ticks: u64,
 }
 
+impl PrefillConfig {
+    /// One server with a pool of `pages`, and every other field as where a file leaves it out.
+    pub fn of(pages: u32) -> PrefillConfig {
+        PrefillConfig {
+            workers: one(),
+            pages,
+            cache: radix(),
+            eviction: lru(),
+            free_order: sorted(),
+            chunk_tokens: chunk_tokens(),
+            admission: first_come(),
+            step_ticks: prefill_step_ticks(),
+            token_ticks: token_ticks(),
+        }
+    }
+}
+
 /// The decode servers. Policies are named as the registry knows them.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -172,6 +189,25 @@ pub struct DecodeConfig {
     /// "timeout"`.
     #[serde(default = "release_timeout_ticks")]
     pub release_timeout_ticks: u64,
+}
+
+impl DecodeConfig {
+    /// One server with a pool of `pages`, and every other field as where a file leaves it out.
+    pub fn of(pages: u32) -> DecodeConfig {
+        DecodeConfig {
+            workers: one(),
+            pages,
+            leftover_rows: 0,
+            draft: false,
+            cache: radix(),
+            eviction: lru(),
+            free_order: sorted(),
+            reserved_tokens: reserved_tokens(),
+            step_ticks: decode_step_ticks(),
+            request_ticks: request_ticks(),
+            release_timeout_ticks: release_timeout_ticks(),
+        }
+    }
 }
 
 /// The link between one prefill and one decode server; each pair has its own.

@@ -158,12 +158,14 @@ fn link(scenario: &Scenario, config: &LinkConfig, layout: &Layout) -> Result<(),
     ticks("link.delay_ticks", config.delay_ticks)?;
     let (page, tokens) = (layout.page().get(), config.pack_tokens);
     match scenario.behaviours().send_split {
-        SendSplit::Yes if tokens == 0 || !tokens.is_multiple_of(page) => Err(invalid(
-            "link.pack_tokens",
-            format!("a multiple of the page size {page} from {page} on, where sends are split"),
-            tokens,
-        )),
-        SendSplit::Yes => Ok(()),
+        SendSplit::Yes | SendSplit::Crossings if tokens == 0 || !tokens.is_multiple_of(page) => {
+            Err(invalid(
+                "link.pack_tokens",
+                format!("a multiple of the page size {page} from {page} on, where sends are split"),
+                tokens,
+            ))
+        }
+        SendSplit::Yes | SendSplit::Crossings => Ok(()),
         SendSplit::No => within("link.pack_tokens", tokens, &(1..=u32::MAX)),
     }
 }

@@ -29,7 +29,7 @@ use crate::event::Event;
 use crate::finding::Code;
 use crate::units::Tick;
 use crate::world::Observer;
-use crate::world::observer::{Call, Seen};
+use crate::world::observer::{Call, Note, Seen};
 
 pub use calls::{Calls, KeptCall, KeptRefusal, Placed};
 pub use events::Events;
@@ -49,6 +49,12 @@ impl Observer for All<'_> {
     fn planned(&mut self, tick: Tick, call: &Call<'_>) {
         for observer in &mut self.0 {
             observer.planned(tick, call);
+        }
+    }
+
+    fn noted(&mut self, tick: Tick, note: &Note) {
+        for observer in &mut self.0 {
+            observer.noted(tick, note);
         }
     }
 }

@@ -2,11 +2,12 @@
 //! pools can ever serve it.
 
 use super::setup::Setup;
-use crate::behaviour::{CapacityUnit, Retraction};
+use crate::behaviour::{CapacityUnit, FrontCheck, OutputLimit, Retraction};
 use crate::engine::connection::{Endpoint, Pairing, PeerRefusal};
 use crate::finding::Code;
 use crate::scenario::Scenario;
-use crate::units::{PageSize, Rank, Tokens};
+use crate::units::{PageSize, Pages, Rank, Tokens};
+use crate::workload::Request;
 
 /// Whether the peers can be connected, by what they say of themselves. With one prefill rank no
 /// side says its rank: `prefill_rank` and `decode_rank` then count for nothing. One model runs on
@@ -57,7 +58,42 @@ pub(super) fn fits(setup: &Setup<'_>, prompt: Tokens, length: Tokens) -> bool {
         Retraction::SendAgain => stored,
     };
     let prefill = computed.pages_ceil(setup.page()).0 <= setup.scenario.prefill.pages;
-    decode(prompt, reserved) && decode(stored, 0) && prefill
+    match setup.switches.front_check {
+        FrontCheck::EverServed => decode(prompt, reserved) && decode(stored, 0) && prefill,
+        FrontCheck::InputLength => {
+            let config = &setup.scenario.prefill;
+            let prefill = u64::from(config.pages) * u64::from(setup.page().get());
+            let shortest = setup.in_tokens(Pages(held as u32)).min(prefill);
+            u64::from(prompt.0) + INPUT_MARGIN < shortest
+        }
+    }
+}
+
+/// Tokens by which a prompt must be shorter than either pool under `front_check = "input_length"`.
+const INPUT_MARGIN: u64 = 6;
+
+/// The most output that a request of `prompt` tokens may have, if there is a limit. A limit of 0
+/// leaves the token that prefill yields.
+pub(super) fn output_limit(scenario: &Scenario, prompt: Tokens) -> Option<Tokens> {
+    match scenario.behaviours().output_limit {
+        OutputLimit::AsAsked => None,
+        OutputLimit::Clipped => {
+            let virtual_page = scenario.layout.page_size * scenario.layout.ranks;
+            let page = PageSize::new(virtual_page).expect("validation keeps page sizes positive");
+            let pool = Pages(scenario.decode.pages).tokens(page);
+            let paged = prompt.ceil_to(page) + page.tokens() + Tokens(1);
+            Some(pool.saturating_sub(paged).min(pool.saturating_sub(prompt + Tokens(2))))
+        }
+    }
+}
+
+/// Clips the output of each request to its limit.
+pub(super) fn clip_output(scenario: &Scenario, requests: &mut [Request]) {
+    for request in requests {
+        if let Some(limit) = output_limit(scenario, request.prompt_len()) {
+            request.output = request.output.min(limit).max(Tokens(1));
+        }
+    }
 }
 
 /// Under which code a request that `fits` or not is refused on arrival, and in which words.

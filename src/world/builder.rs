@@ -24,7 +24,7 @@ pub(super) struct Builder<'a> {
 
 impl Builder<'_> {
     fn setup(&self, server: Server, page: PageSize, pages: Pages) -> ServerSetup {
-        ServerSetup { server, page, pages, seed: self.seed }
+        ServerSetup { server, page, pages, seed: self.seed, behaviours: self.switches }
     }
 
     fn store(&self, server: Server, config: &StoreConfig<'_>) -> Store {

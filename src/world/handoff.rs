@@ -144,6 +144,8 @@ pub struct Handoff {
     destination_held: bool,
     /// Whether the sender stops although decode is active: it was refused or told to.
     sender_stopped: bool,
+    /// Whether a part was put on the link after the handoff had failed.
+    sent_late: bool,
     /// The number of the last piece, once a part of it was queued or landed.
     last_piece: Option<u32>,
     queued: PartSet,
@@ -163,6 +165,7 @@ impl Handoff {
             source_held: false,
             destination_held: false,
             sender_stopped: false,
+            sent_late: false,
             last_piece: None,
             queued: PartSet::default(),
             landed: PartSet::default(),
@@ -268,6 +271,7 @@ impl Handoff {
     }
 
     fn queue(&mut self, part: PartId) {
+        self.sent_late |= self.stage == Stage::Closing;
         if part.last {
             self.last_piece = Some(part.piece);
         }
@@ -319,11 +323,12 @@ impl Handoff {
             (SourceRelease::BeforeSent, Stage::Reserved | Stage::Active) => {
                 self.is_sent() || self.sender_stopped
             }
-            (SourceRelease::Landed, Stage::Active) => {
+            (SourceRelease::Landed | SourceRelease::LandedOrAborted, Stage::Active) => {
                 drained && (self.is_sent() || self.sender_stopped)
             }
             (SourceRelease::BeforeSent, Stage::Closing) => true,
             (SourceRelease::Landed, Stage::Closing) => drained,
+            (SourceRelease::LandedOrAborted, Stage::Closing) => drained || !self.sent_late,
             (_, Stage::Waiting | Stage::Reserved | Stage::Ended) => false,
         };
         if source_done && !self.computing && std::mem::take(&mut self.source_held) {

@@ -6,7 +6,7 @@ use std::hash::{Hash, Hasher};
 
 use siphasher::sip::SipHasher13;
 
-use super::observer::{Call, Observer, Seen};
+use super::observer::{Call, Note, Observer, Seen};
 use crate::event::Event;
 use crate::finding::{Chance, FreeRun, FreeSample, Mark, Metric, Run, Tally};
 use crate::memory::Memory;
@@ -136,6 +136,13 @@ impl<'a> Log<'a> {
     pub(super) fn planned(&mut self, call: &Call<'_>) {
         if let Some(observer) = &mut self.observer {
             observer.planned(self.now, call);
+        }
+    }
+
+    /// Tells whoever looks on what is no event.
+    pub(super) fn note(&mut self, note: &Note) {
+        if let Some(observer) = &mut self.observer {
+            observer.noted(self.now, note);
         }
     }
 

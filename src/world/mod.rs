@@ -184,7 +184,11 @@ impl<'a> World<'a> {
         self.context.log.count(Metric::Events, self.timers);
         let stores = self.prefills.iter().map(|prefill| &prefill.store);
         let stores = stores.chain(self.decodes.iter().map(|decode| &decode.store));
-        let final_states: Vec<_> = stores.map(Store::final_state).collect();
+        let (final_states, notes): (Vec<_>, Vec<_>) =
+            stores.map(|store| (store.final_state(), store.left())).unzip();
+        for note in &notes {
+            self.context.log.note(note);
+        }
         let faults_idle = self.context.faults.idle();
         Run { faults_idle, ..self.context.log.close(&final_states, self.cut_short) }
     }

@@ -1,12 +1,12 @@
 //! An *observer* looks on while a scenario runs: it is shown every event and every planner call,
 //! and changes nothing.
 
-use crate::event::Event;
+use crate::event::{Event, Server};
 use crate::finding::Code;
 use crate::memory::Memory;
 use crate::oracle::Oracle;
 use crate::planner::Piece;
-use crate::units::{PageId, Rank, RequestId, Tick};
+use crate::units::{PageId, Pages, Rank, RequestId, Tick, Tokens};
 
 /// What is shown each event and planner call of a run.
 pub trait Observer {
@@ -16,6 +16,9 @@ pub trait Observer {
     /// The planner was asked for every rank. The copies and the refusal that follow are events of
     /// their own.
     fn planned(&mut self, _tick: Tick, _call: &Call<'_>) {}
+
+    /// Something is noted that is no event.
+    fn noted(&mut self, _tick: Tick, _note: &Note) {}
 }
 
 /// An event with what is known at that moment.
@@ -49,4 +52,54 @@ pub struct Call<'a> {
     pub target_pages: &'a [PageId],
     /// The code and the ranks that refused, if any did.
     pub refused: Option<(Code, &'a [Rank])>,
+}
+
+/// What observers alone are told: the oracle judges without it, and no digest has it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Note {
+    /// A prefill step begins to compute the positions `from..to` of a request.
+    Launched {
+        /// The request.
+        request: RequestId,
+        /// The chunk's first position.
+        from: Tokens,
+        /// The position behind its last.
+        to: Tokens,
+    },
+    /// A cache has dropped pages so that others can be taken.
+    Evicted {
+        /// The server.
+        server: Server,
+        /// Tokens that were wanted beyond the free ones.
+        asked: Tokens,
+        /// Pages of that server that were dropped.
+        pages: Pages,
+    },
+    /// A running request gives up its pages for others.
+    Retracted {
+        /// The request.
+        request: RequestId,
+        /// Positions stored.
+        stored: Tokens,
+    },
+    /// A running request whose client gave up loses its pages.
+    Dropped {
+        /// The request.
+        request: RequestId,
+        /// Output tokens that it had by then.
+        output: u32,
+    },
+    /// What a server has when the run has ended, in its pages.
+    Left {
+        /// The server.
+        server: Server,
+        /// Pages of its pool.
+        total: Pages,
+        /// Free pages, by the allocator.
+        free: Pages,
+        /// Unlocked cached pages, by the cache.
+        evictable: Pages,
+        /// Locked cached pages, by the cache.
+        protected: Pages,
+    },
 }

@@ -25,7 +25,7 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, LazyLock};
 
 use super::admission::{Admission, FirstCome, LongestPrefix};
-use crate::behaviour::{NameTooLong, PlannerName};
+use crate::behaviour::{Behaviours, NameTooLong, PlannerName};
 use crate::cache::PrefixCache;
 use crate::cache::block_hash::BlockHashCache;
 use crate::cache::eviction::{Eviction, EvictionPolicy, Ordered};
@@ -50,6 +50,8 @@ pub struct ServerSetup {
     pub pages: Pages,
     /// The scenario's seed.
     pub seed: u64,
+    /// The scenario's switches.
+    pub behaviours: Behaviours,
 }
 
 impl ServerSetup {
@@ -187,7 +189,9 @@ impl Default for Registry {
 
         of.cache(BLOCK_HASH, |_, _| Some(Box::new(BlockHashCache::default())));
         of.cache(NO_CACHE, |_, _| None);
-        of.cache("radix", |_, eviction| Some(Box::new(RadixCache::new(eviction))));
+        of.cache("radix", |server, eviction| {
+            Some(Box::new(RadixCache::new(eviction, server.behaviours.split_stamp)))
+        });
 
         for (name, policy) in [
             ("fifo", Eviction::Fifo),

@@ -3,7 +3,7 @@
 
 use super::World;
 use super::arrival;
-use super::decode::{Reservation, ending::AfterAbort};
+use super::decode::{Reservation, ending::AfterAbort, step::Victim};
 use super::handoff::{Action, Signal};
 use super::link::Copy;
 use super::piece::PlannedPiece;
@@ -11,6 +11,7 @@ use super::prefill::sending::CutPiece;
 use super::prefill::step::Next;
 use super::queue::Timer;
 use super::transfer::part_signal;
+use crate::behaviour::DecodeTurn;
 use crate::engine::TransferMode;
 use crate::event::{Event, Part, Server, Side, Text};
 use crate::finding::{Chance, Metric};
@@ -67,6 +68,7 @@ impl World<'_> {
                     let sends = self.prefills[index].cut_early(chunk, &mut self.context);
                     self.send(chunk.request, sends);
                 }
+                Next::Added => {}
                 Next::GivesWay(request) => self.deliver(request, Signal::GaveWay),
                 Next::Composed => break,
             }
@@ -74,6 +76,22 @@ impl World<'_> {
     }
 
     fn serve_decode(&mut self, index: usize) {
+        match self.context.setup.switches.decode_turn {
+            DecodeTurn::AnyTime => self.decode_looks_for_work(index),
+            DecodeTurn::BetweenSteps => {
+                let mut before = None;
+                while let Some(standing) = self.decodes[index].between_steps()
+                    && before != Some(standing)
+                {
+                    before = Some(standing);
+                    self.decode_looks_for_work(index);
+                }
+            }
+        }
+    }
+
+    fn decode_looks_for_work(&mut self, index: usize) {
+        self.decodes[index].give_back_failed(&mut self.context);
         let decode = &mut self.decodes[index];
         for Reservation { request, destination } in
             decode.admit(&mut self.context, &mut self.transfers)
@@ -86,11 +104,20 @@ impl World<'_> {
             }
             self.context.reached(request, Moment::Reserved);
         }
+        self.decodes[index].join(&mut self.context);
         while let Some(victim) = self.decodes[index].begin_step(&mut self.context) {
-            if let Some(signal) = self.decodes[index].retract(victim, &self.context.setup) {
-                self.deliver(victim, signal);
+            match victim {
+                Victim::Retracted(victim) => {
+                    if let Some(signal) = self.decodes[index].retract(victim, &self.context.setup) {
+                        self.deliver(victim, signal);
+                    }
+                    self.decodes[index].leave_retracted(victim, &mut self.context);
+                }
+                Victim::Aborted(victim) => {
+                    self.deliver(victim, Signal::Aborted);
+                    self.decodes[index].drop_for_memory(victim, &mut self.context);
+                }
             }
-            self.decodes[index].leave_retracted(victim, &mut self.context);
         }
     }
 
@@ -138,11 +165,19 @@ impl World<'_> {
     }
 
     fn prefill_step_ends(&mut self, index: usize) {
-        while let Some(chunk) = self.prefills[index].end_chunk(&mut self.context) {
-            self.deliver(chunk.request, Signal::ComputeEnded);
+        while let Some(chunk) = self.prefills[index].end_chunk(&mut self.context, &self.transfers) {
+            let transfer = &self.transfers[chunk.request];
+            // What is sent in vain must be on the link before its pages can go back.
+            let in_vain = self.prefills[index].is_sent_in_vain(chunk, transfer, &self.context);
+            if !in_vain {
+                self.deliver(chunk.request, Signal::ComputeEnded);
+            }
             let transfer = &self.transfers[chunk.request];
             let sends = self.prefills[index].cut_chunk(chunk, transfer, &mut self.context);
             self.send(chunk.request, sends);
+            if in_vain {
+                self.deliver(chunk.request, Signal::ComputeEnded);
+            }
         }
     }
 
@@ -252,7 +287,7 @@ impl World<'_> {
         for action in self.transfers[request].handoff_mut().step(signal) {
             let cx = &mut self.context;
             match action {
-                Action::Activate => self.decodes[decode].activate(request, cx),
+                Action::Activate => self.decodes[decode].landed(request, cx),
                 Action::ReleaseDestination => self.decodes[decode].release(request, cx),
                 Action::ReleaseSource => self.prefills[prefill].release(request, cx),
                 Action::End => {

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use thiserror::Error;
 
-use super::arrival::pair;
+use super::arrival::{clip_output, pair};
 use super::{Observer, Registry, World};
 use crate::engine::connection::Pairing;
 use crate::finding::Run;
@@ -92,7 +92,8 @@ impl<'a> Simulation<'a> {
             let path = "pairing.prefill_ranks".to_owned();
             return Err(Invalid { path, problem }.into());
         }
-        let requests = workload::requests(scenario, folder)?;
+        let mut requests = workload::requests(scenario, folder)?;
+        clip_output(scenario, &mut requests);
         validate::faults(scenario, Some(requests.len()))?;
         let mut world = World::new(scenario, registry, &requests);
         if let Some(observer) = observer {

@@ -2,6 +2,7 @@
 
 use super::context::Context;
 use super::log::Log;
+use super::observer::Note;
 use crate::behaviour::{Flush, FreeCheck};
 use crate::cache::{Anchor, PrefixCache};
 use crate::event::{Event, Holder, Server, Side};
@@ -9,7 +10,7 @@ use crate::finding::{Mark, Metric};
 use crate::memory::{Extent, Memory};
 use crate::oracle::FinalState;
 use crate::pool::Pool;
-use crate::units::{PageId, Pages, RequestId};
+use crate::units::{PageId, Pages, RequestId, Tokens};
 
 /// The KV of one server.
 pub(super) struct Store {
@@ -50,14 +51,15 @@ impl Store {
         self.pool.available() + self.cache.as_ref().map_or(Pages(0), |cache| cache.evictable())
     }
 
-    /// Evicts until `wanted` pages are free, as far as there is something to evict. Returns the
+    /// Evicts until `wanted` tokens are free, as far as there is something to evict. Returns the
     /// pages that the cache dropped.
-    pub(super) fn make_room(&mut self, log: &mut Log, wanted: Pages) -> Vec<PageId> {
-        let missing = wanted.saturating_sub(self.pool.available());
-        let Some(cache) = self.cache.as_mut().filter(|_| missing > Pages(0)) else {
+    pub(super) fn make_room(&mut self, log: &mut Log, wanted: Tokens) -> Vec<PageId> {
+        let page = self.pool.page();
+        let missing = wanted.saturating_sub(self.pool.available().tokens(page));
+        let Some(cache) = self.cache.as_mut().filter(|_| missing > Tokens(0)) else {
             return Vec::new();
         };
-        let dropped: Vec<PageId> = cache.evict(missing).concat();
+        let dropped: Vec<PageId> = cache.evict(missing.pages_ceil(page)).concat();
         let (metric, mark) = match self.server.side {
             Side::Prefill => (Metric::EvictedPrefillPages, Mark::EvictPrefill),
             Side::Decode => (Metric::EvictedDecodePages, Mark::EvictDecode),
@@ -65,6 +67,8 @@ impl Store {
         if !dropped.is_empty() {
             log.count(metric, dropped.len() as u64);
             log.mark(mark);
+            let (server, pages) = (self.server, Pages::of(&dropped));
+            log.note(&Note::Evicted { server, asked: missing, pages });
             self.give_back(log, Holder::Cache, &dropped);
         }
         dropped
@@ -120,7 +124,7 @@ impl Store {
         log.mark(if is_idle { Mark::FlushDone } else { Mark::FlushInUse });
         match cx.setup.switches.flush {
             Flush::Refused if !is_idle => Flushed::Nothing,
-            Flush::Refused => Flushed::Evicted(self.make_room(log, all)),
+            Flush::Refused => Flushed::Evicted(self.make_room(log, all.tokens(self.pool.page()))),
             Flush::AtOnce => {
                 self.clear(log);
                 Flushed::Everything
@@ -181,6 +185,18 @@ impl Store {
             protected: cached.1,
         };
         log.tell(&event, &self.memory);
+    }
+
+    /// What is noted of it when all is over.
+    pub(super) fn left(&self) -> Note {
+        let cache = self.cache.as_ref();
+        Note::Left {
+            server: self.server,
+            total: self.pool.total(),
+            free: self.pool.available(),
+            evictable: cache.map_or(Pages(0), |cache| cache.evictable()),
+            protected: cache.map_or(Pages(0), |cache| cache.protected()),
+        }
     }
 
     /// What is there when all is over.

@@ -49,7 +49,7 @@ fn assert_whole(cache: &BlockHashCache) {
 fn a_prompt_is_evicted_from_its_end() {
     let mut cache = BlockHashCache::default();
     let keys = keys(&mut Chains::default(), &[1, 2, 3]);
-    cache.insert(&keys, &pages(&[7, 8, 9]), 0);
+    cache.insert(&keys, &pages(&[7, 8, 9]), Insertion::default());
     let anchor = cache.lookup(&keys).anchor;
     assert!(cache.lock(anchor));
     assert_eq!((cache.evictable(), cache.protected()), (Pages(0), Pages(3)));
@@ -62,16 +62,16 @@ fn a_prompt_is_evicted_from_its_end() {
 fn a_page_behind_a_gap_is_owned_but_out_of_reach_until_the_gap_is_closed() {
     let mut cache = BlockHashCache::default();
     let keys = keys(&mut Chains::default(), &[1, 2, 3]);
-    assert_eq!(cache.insert(&keys[..2], &pages(&[7, 8]), 0), [true, true]);
+    assert_eq!(cache.insert(&keys[..2], &pages(&[7, 8]), Insertion::default()), [true, true]);
     // The third page queues behind the older first two.
-    assert_eq!(cache.insert(&keys, &pages(&[4, 5, 9]), 0), [false, false, true]);
+    assert_eq!(cache.insert(&keys, &pages(&[4, 5, 9]), Insertion::default()), [false, false, true]);
     assert_eq!(cache.evict(Pages(1)), [pages(&[8])]);
 
     let short = cache.lookup(&keys);
     assert_eq!(short.pages, pages(&[7]));
     assert_eq!(cache.evictable(), Pages(2));
 
-    assert_eq!(cache.insert(&keys, &pages(&[4, 5, 6]), 0), [false, true, false]);
+    assert_eq!(cache.insert(&keys, &pages(&[4, 5, 6]), Insertion::default()), [false, true, false]);
     assert_eq!(cache.lookup(&keys).pages, pages(&[7, 5, 9]));
     assert_eq!(cache.evict(Pages(3)), [pages(&[7]), pages(&[9]), pages(&[5])]);
 }
@@ -80,13 +80,13 @@ fn a_page_behind_a_gap_is_owned_but_out_of_reach_until_the_gap_is_closed() {
 fn an_anchor_behind_a_gap_is_dead_and_stays_dead() {
     let mut cache = BlockHashCache::default();
     let keys = keys(&mut Chains::default(), &[1, 2, 3]);
-    cache.insert(&keys[..2], &pages(&[7, 8]), 0);
-    cache.insert(&keys, &pages(&[4, 5, 9]), 0);
+    cache.insert(&keys[..2], &pages(&[7, 8]), Insertion::default());
+    cache.insert(&keys, &pages(&[4, 5, 9]), Insertion::default());
     let anchor = cache.lookup(&keys).anchor;
     cache.evict(Pages(1));
     assert!(!cache.lock(anchor));
     // A lock that came now would protect another second page than the one that was found.
-    cache.insert(&keys, &pages(&[4, 5, 6]), 0);
+    cache.insert(&keys, &pages(&[4, 5, 6]), Insertion::default());
     assert!(!cache.lock(anchor));
     let fresh = cache.lookup(&keys).anchor;
     assert!(cache.lock(fresh));
@@ -98,7 +98,7 @@ fn an_anchor_behind_a_gap_is_dead_and_stays_dead() {
 fn an_unlock_without_a_lock_changes_nothing() {
     let mut cache = BlockHashCache::default();
     let keys = keys(&mut Chains::default(), &[1, 2]);
-    cache.insert(&keys, &pages(&[7, 8]), 0);
+    cache.insert(&keys, &pages(&[7, 8]), Insertion::default());
     let upper = cache.lookup(&keys[..1]).anchor;
     let lower = cache.lookup(&keys).anchor;
     assert!(cache.lock(lower));
@@ -122,7 +122,7 @@ fn equal_keys_at_different_ordinals_are_different_pages() {
     let mut cache = BlockHashCache::default();
     let keys = keys(&mut Chains::default(), &[1, 1, 1]);
     assert_eq!(keys[0], keys[2]);
-    assert_eq!(cache.insert(&keys, &pages(&[7, 8, 9]), 0), [true; 3]);
+    assert_eq!(cache.insert(&keys, &pages(&[7, 8, 9]), Insertion::default()), [true; 3]);
     assert_eq!(cache.lookup(&keys).pages, pages(&[7, 8, 9]));
 }
 

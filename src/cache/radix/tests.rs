@@ -87,8 +87,8 @@ fn pages(pages: &[u32]) -> Vec<PageId> {
 
 #[test]
 fn a_lock_outlives_a_split_of_its_node() {
-    let mut cache = RadixCache::new(Box::new(Ordered::new(Eviction::Lru)));
-    cache.insert(&keys(&[1, 2, 3]), &pages(&[7, 8, 9]), 0);
+    let mut cache = RadixCache::new(Box::new(Ordered::new(Eviction::Lru)), SplitStamp::New);
+    cache.insert(&keys(&[1, 2, 3]), &pages(&[7, 8, 9]), Insertion::default());
     let anchor = cache.lookup(&keys(&[1, 2, 3])).anchor;
     assert!(cache.lock(anchor));
     cache.lookup(&keys(&[1, 5]));
@@ -99,12 +99,12 @@ fn a_lock_outlives_a_split_of_its_node() {
 
 #[test]
 fn an_anchor_dies_with_its_node_and_touches_no_newer_one() {
-    let mut cache = RadixCache::new(Box::new(Ordered::new(Eviction::Lru)));
-    cache.insert(&keys(&[1]), &pages(&[7]), 0);
+    let mut cache = RadixCache::new(Box::new(Ordered::new(Eviction::Lru)), SplitStamp::New);
+    cache.insert(&keys(&[1]), &pages(&[7]), Insertion::default());
     let dead = cache.lookup(&keys(&[1])).anchor;
     cache.evict(Pages(1));
     assert!(!cache.lock(dead));
-    cache.insert(&keys(&[2]), &pages(&[8]), 0);
+    cache.insert(&keys(&[2]), &pages(&[8]), Insertion::default());
     let anchor = cache.lookup(&keys(&[2])).anchor;
     assert_eq!(anchor.slot, dead.slot);
     assert!(!cache.lock(dead));
@@ -115,10 +115,10 @@ fn an_anchor_dies_with_its_node_and_touches_no_newer_one() {
 
 #[test]
 fn an_unlock_without_a_lock_changes_nothing() {
-    let mut cache = RadixCache::new(Box::new(Ordered::new(Eviction::Lru)));
-    cache.insert(&keys(&[1]), &pages(&[7]), 0);
+    let mut cache = RadixCache::new(Box::new(Ordered::new(Eviction::Lru)), SplitStamp::New);
+    cache.insert(&keys(&[1]), &pages(&[7]), Insertion::default());
     let upper = cache.lookup(&keys(&[1])).anchor;
-    cache.insert(&keys(&[1, 2]), &pages(&[7, 8]), 0);
+    cache.insert(&keys(&[1, 2]), &pages(&[7, 8]), Insertion::default());
     let lower = cache.lookup(&keys(&[1, 2])).anchor;
     assert!(cache.lock(lower));
     assert!(!cache.unlock(upper));
@@ -131,16 +131,16 @@ fn an_unlock_without_a_lock_changes_nothing() {
 #[test]
 fn a_clear_drops_locked_pages_too_and_no_anchor_outlives_it() {
     let policy = Shared::new(Eviction::Lru);
-    let mut cache = RadixCache::new(Box::new(policy.clone()));
+    let mut cache = RadixCache::new(Box::new(policy.clone()), SplitStamp::New);
     assert_cleared(&mut cache, &keys(&[1, 2, 3]));
     assert_whole(&cache, &policy);
 }
 
 #[test]
 fn a_parent_becomes_a_leaf_when_its_last_child_goes() {
-    let mut cache = RadixCache::new(Box::new(Ordered::new(Eviction::Lru)));
-    cache.insert(&keys(&[1, 2, 3]), &pages(&[7, 8, 9]), 0);
-    cache.insert(&keys(&[1, 2, 4]), &pages(&[5, 6, 4]), 0);
+    let mut cache = RadixCache::new(Box::new(Ordered::new(Eviction::Lru)), SplitStamp::New);
+    cache.insert(&keys(&[1, 2, 3]), &pages(&[7, 8, 9]), Insertion::default());
+    cache.insert(&keys(&[1, 2, 4]), &pages(&[5, 6, 4]), Insertion::default());
     let freed = cache.evict(Pages(3));
     assert_eq!(freed, [pages(&[9]), pages(&[4]), pages(&[7, 8])]);
     assert_eq!(cache.pages().count(), 0);
@@ -156,7 +156,7 @@ proptest! {
     ) {
         let case = Case { dropping: Dropping::Leaves, naming, page, operations };
         let policy = Shared::new(policy);
-        let cache = RadixCache::new(Box::new(policy.clone()));
+        let cache = RadixCache::new(Box::new(policy.clone()), SplitStamp::New);
         check(&case, cache, |cache| assert_whole(cache, &policy));
     }
 }

@@ -1,6 +1,11 @@
 //! The releases of `sglang` whose behaviour is known.
 
-use crate::behaviour::{Behaviours, EarlySend, Packing, PlannerName, ReleaseOnAbort, SendSplit};
+use crate::behaviour::{
+    AbortedChunk, AbortedStep, AdmissionDemand, Behaviours, DecodeInsert, DecodeTurn, EarlySend,
+    EvictionDemand, FrontCheck, HitCount, LastRunning, OutputLimit, Packing, PlannerName,
+    PrefillBatch, PromptNode, ReleaseInsert, ReleaseOnAbort, ReservationCall, ResumptionDemand,
+    RetractionOrder, SendSplit, SourceRelease, SplitStamp,
+};
 use crate::engine::Release;
 
 /// The oldest first.
@@ -32,7 +37,29 @@ const V0_5_20: Release = Release {
 /// The indexed planner; packs region by region and splits; drained or after a timeout.
 const V0_5_23: Release = Release {
     name: "sglang-0.5.23",
-    behaviours: || Behaviours { release_on_abort: ReleaseOnAbort::Timeout, ..common() },
+    behaviours: || Behaviours {
+        release_on_abort: ReleaseOnAbort::Timeout,
+        admission_demand: AdmissionDemand::WithOutput,
+        decode_insert: DecodeInsert::AtActivation,
+        decode_turn: DecodeTurn::BetweenSteps,
+        eviction_demand: EvictionDemand::Padded,
+        prompt_node: PromptNode::Own,
+        reservation_call: ReservationCall::Extend,
+        resumption_demand: ResumptionDemand::Reserved,
+        last_running: LastRunning::Aborted,
+        split_stamp: SplitStamp::Inherited,
+        hit_count: HitCount::OncePerRequest,
+        send_split: SendSplit::Crossings,
+        prefill_batch: PrefillBatch::AtOnce,
+        output_limit: OutputLimit::Clipped,
+        front_check: FrontCheck::InputLength,
+        source_release: SourceRelease::LandedOrAborted,
+        release_insert: ReleaseInsert::Again,
+        aborted_chunk: AbortedChunk::SentIfLast,
+        aborted_step: AbortedStep::Counted,
+        retraction_order: RetractionOrder::Batch,
+        ..common()
+    },
     forbids_striped_decode_cache: false,
 };
 

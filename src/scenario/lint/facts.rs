@@ -86,7 +86,7 @@ impl Facts {
             Some(computed.unwrap_or(u64::MAX).min(chunk + page - 1).saturating_add(more))
         };
         let sends_fit = send_max.is_some_and(|send| send <= pack);
-        let split = behaviours.send_split == SendSplit::Yes && !sends_fit;
+        let split = behaviours.send_split != SendSplit::No && !sends_fit;
         let early = behaviours.early_send != EarlySend::Off && prefill_hits;
 
         let needed = sizes.length_max.zip(sizes.requests);

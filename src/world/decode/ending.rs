@@ -2,13 +2,17 @@
 
 use super::super::context::Context;
 use super::super::handoff::Stage;
+use super::super::observer::Note;
 use super::super::store::split_taken;
 use super::super::transfer::Transfer;
 use super::Decode;
 use super::request::{Status, Target};
 use super::reservation::cache_keys;
-use crate::behaviour::{AbortCleanup, CommittedLength};
-use crate::event::{Event, Outcome};
+use crate::behaviour::{
+    AbortCleanup, AbortedStep, CommittedLength, DecodeInsert, DecodeTurn, HitCount, PromptNode,
+};
+use crate::cache::Insertion;
+use crate::event::{Event, Holder, Outcome};
 use crate::finding::{Mark, Metric};
 use crate::scenario::Moment;
 use crate::units::{PageId, Pages, RequestId, Tokens};
@@ -29,23 +33,47 @@ pub(in crate::world) enum AfterAbort {
 }
 
 impl Decode {
-    /// The transfer is complete, as decode takes it: the request runs, and may have no token to
-    /// wait for.
-    pub(in crate::world) fn activate(&mut self, request: RequestId, cx: &mut Context<'_>) {
+    /// The transfer is complete, as decode takes it: the request is taken up, now or at the
+    /// server's next turn.
+    pub(in crate::world) fn landed(&mut self, request: RequestId, cx: &mut Context<'_>) {
+        match cx.setup.switches.decode_turn {
+            DecodeTurn::AnyTime => {
+                self.take_up(request, cx);
+                self.keep_prompt(request, cx);
+                self.start(request, cx);
+            }
+            DecodeTurn::BetweenSteps => self.requests[request].status = Status::Landed,
+        }
+        cx.wake(self.store.server);
+    }
+
+    /// What has landed is the request's to run on.
+    pub(super) fn take_up(&mut self, request: RequestId, cx: &mut Context<'_>) {
         self.catch_up_table(request, &cx.setup);
         let state = &mut self.requests[request];
         state.status = Status::Running;
-        let Target { table, stored, .. } = state.target();
-        let stored = *stored;
+        let table = &state.target().table;
         let event = Event::Activated { server: self.store.server, request, table };
         cx.log.tell(&event, &self.store.memory);
-        self.transferring -= 1;
+        self.leave_transfers(request);
+    }
+
+    /// Puts what the request has stored into the cache, if that is done before its end.
+    pub(super) fn keep_prompt(&mut self, request: RequestId, cx: &mut Context<'_>) {
+        match cx.setup.switches.decode_insert {
+            DecodeInsert::AtFinish => {}
+            DecodeInsert::AtActivation => self.cache_stored(request, cx),
+        }
+    }
+
+    /// The request runs, and may have no token to wait for.
+    pub(super) fn start(&mut self, request: RequestId, cx: &mut Context<'_>) {
+        let stored = self.requests[request].target().stored;
         self.join_running(request, cx);
         cx.reached(request, Moment::Running);
         if cx.requests[request].is_complete(stored) {
             self.finish(request, cx);
         }
-        cx.wake(self.store.server);
     }
 
     /// The request has all its output: its full pages go into the cache, the rest is freed.
@@ -77,29 +105,86 @@ impl Decode {
             CommittedLength::Stored => stored,
             CommittedLength::Sequence => stored + Tokens(1),
         };
-        let Some(cache) = &mut self.store.cache else {
+        let Some(taken) = self.insert(request, table, committed, cx) else {
             return table[shared.min(table.len())..].to_vec();
         };
+        let full = taken.len();
+        let own = shared.min(full);
+        let mut returned = split_taken(&table[own..full], &taken[own..]).1;
+        returned.extend(&table[full.max(shared)..]);
+        returned
+    }
+
+    /// Puts the full pages of a request that goes on into the cache, which locks them. Where it has
+    /// a page already, the request's own goes back and its table names the cache's.
+    fn cache_stored(&mut self, request: RequestId, cx: &mut Context<'_>) {
+        let target = self.requests[request].target();
+        let (table, shared, stored) = (target.table.clone(), target.shared, target.stored);
+        let Some(taken) = self.insert(request, &table, stored, cx) else { return };
+        let full = taken.len();
+        let own = shared.min(full);
+        let duplicates = split_taken(&table[own..full], &taken[own..]).1;
+        let keys = cache_keys(&cx.setup, &cx.requests[request].keyed, stored);
+        let store = &mut self.store;
+        let cache = store.cache.as_mut().expect("pages were put into it");
+        let hit = cache.lookup(&keys[..full]);
+        assert!(cache.lock(hit.anchor), "what was just inserted can be locked");
+        let target = self.requests[request].target_mut();
+        let before = target.anchor.replace(hit.anchor);
+        target.table[..full].copy_from_slice(&hit.pages);
+        target.shared = full;
+        store.unlock(before.as_slice());
+        if !duplicates.is_empty() {
+            cx.log.mark(Mark::DuplicatePages);
+            store.give_back(&mut cx.log, Holder::Request(request), &duplicates);
+        }
+        store.books(&mut cx.log);
+    }
+
+    /// Puts the full pages among the first `committed` tokens into the cache. Returns of each
+    /// whether the cache took it; `None` without a cache.
+    fn insert(
+        &mut self,
+        request: RequestId,
+        table: &[PageId],
+        committed: Tokens,
+        cx: &mut Context<'_>,
+    ) -> Option<Vec<bool>> {
+        let virtual_page = cx.setup.virtual_page();
+        let cache = self.store.cache.as_mut()?;
         let info = &cx.requests[request];
         let keys = cache_keys(&cx.setup, &info.keyed, committed);
-        let full = committed.pages_floor(cx.setup.virtual_page()).index().min(table.len());
-        let taken = cache.insert(&keys[..full], &table[..full], info.priority);
+        let full = committed.pages_floor(virtual_page).index().min(table.len());
+        let state = &mut self.requests[request];
+        let counted = match cx.setup.switches.hit_count {
+            HitCount::EveryInsert => Pages(0),
+            HitCount::OncePerRequest => state.inserted,
+        };
+        let how = Insertion { priority: info.priority, counted };
+        let taken = cache.insert(&keys[..full], &table[..full], how);
+        state.inserted = state.inserted.max(Pages::of(&taken));
+        let prompt = info.prompt.pages_floor(virtual_page);
+        if cx.setup.switches.prompt_node == PromptNode::Own && prompt > Pages(0) {
+            let prompt = prompt.index();
+            if prompt < full {
+                let counted = Pages::of(&keys[..prompt]);
+                let how = Insertion { priority: info.priority.saturating_add(1), counted };
+                cache.insert(&keys[..prompt], &table[..prompt], how);
+            }
+        }
         if let Some(partial) = &mut self.partial {
             let pages = (0..).map(Pages).zip(table).zip(&taken);
             for ((ordinal, &page), _) in pages.filter(|&(_, &taken)| taken) {
                 partial.add(&info.keyed, ordinal, page);
             }
         }
-        let own = shared.min(full);
-        let mut returned = split_taken(&table[own..full], &taken[own..]).1;
-        returned.extend(&table[full.max(shared)..]);
         // Without a lock on its match, even pages that were shared may be the cache's no more.
         let (kept, _) = split_taken(&table[..full], &taken);
         if !kept.is_empty() {
             let event = Event::Cached { server: self.store.server, request, pages: &kept };
             cx.log.tell(&event, &self.store.memory);
         }
-        returned
+        Some(taken)
     }
 
     /// A client gives up, in whatever state its request is. The fault has struck unless the client
@@ -126,6 +211,12 @@ impl Decode {
             Status::Transferring => {
                 self.abort_transfer(request, transfer, cx);
                 AfterAbort::CloseTransfer
+            }
+            Status::Landed => {
+                cx.log.mark(Mark::AbortCopying);
+                state.is_drained = true;
+                self.forget_in(request, AbortCleanup::ForgetsCopying, cx);
+                AfterAbort::TellTransfer
             }
             Status::Running => {
                 cx.log.mark(Mark::AbortRunning);
@@ -189,10 +280,24 @@ impl Decode {
         self.requests[request].is_forgotten
     }
 
-    /// A running request whose client gave up loses its pages, and ends.
-    pub(in crate::world) fn drop_running(&mut self, request: RequestId, cx: &mut Context<'_>) {
+    /// A running request that finds no page for its next token ends.
+    pub(in crate::world) fn drop_for_memory(&mut self, request: RequestId, cx: &mut Context<'_>) {
         let target = self.take_running(request, &cx.setup);
         self.leave_running(request, &target, target.own(), cx);
+        self.end(request, Outcome::Failed, cx);
+    }
+
+    /// A running request whose client gave up loses its pages, and ends.
+    pub(in crate::world) fn drop_running(&mut self, request: RequestId, cx: &mut Context<'_>) {
+        self.catch_up_table(request, &cx.setup);
+        let target = self.take_running(request, &cx.setup);
+        let own = match cx.setup.switches.aborted_step {
+            AbortedStep::Dropped => target.own().to_vec(),
+            AbortedStep::Counted => self.cache_finished(request, &target, cx),
+        };
+        let output = cx.requests[request].generated(target.stored);
+        cx.log.note(&Note::Dropped { request, output });
+        self.leave_running(request, &target, &own, cx);
         self.end(request, Outcome::Aborted, cx);
     }
 

@@ -11,7 +11,7 @@ use super::context::Context;
 use super::request::ByRequest;
 use super::store::{Flushed, Store};
 use super::transfer::Destination;
-use crate::behaviour::{FreeSegment, TailRelease};
+use crate::behaviour::{DecodeTurn, FreeSegment, TailRelease};
 use crate::cache::partial::PartialIndex;
 use crate::event::Holder;
 use crate::memory::StepClock;
@@ -22,7 +22,8 @@ mod late;
 mod request;
 mod reservation;
 mod rows;
-mod step;
+pub(super) mod step;
+mod turn;
 
 #[cfg(test)]
 pub(super) mod tests;
@@ -42,8 +43,15 @@ pub(super) struct Decode {
     retracted: VecDeque<RequestId>,
     /// Reservations that their transfers have not been told of.
     reserved: Vec<Reservation>,
-    /// How many requests have a handoff under way.
-    transferring: u32,
+    /// Requests with a handoff under way, in order of reservation.
+    transfers: Vec<RequestId>,
+    /// Requests whose transfers have failed, while they hold what they had reserved.
+    failed: Vec<RequestId>,
+    /// Retracted requests that have come back and are about to run.
+    joining: Vec<RequestId>,
+    /// Requests that ended in the step before, with the output tokens that they had, as long as
+    /// they count as running.
+    ended: Vec<(RequestId, u32)>,
     /// Requests that generate output, in order of activation.
     running: Vec<RequestId>,
     /// Running requests whose next token opens a page, with their lengths then, while a step is
@@ -97,7 +105,10 @@ impl Decode {
             waiting: VecDeque::new(),
             retracted: VecDeque::new(),
             reserved: Vec::new(),
-            transferring: 0,
+            transfers: Vec::new(),
+            failed: Vec::new(),
+            joining: Vec::new(),
+            ended: Vec::new(),
             running: Vec::new(),
             opening: None,
             step: None,
@@ -123,9 +134,26 @@ impl Decode {
 
     /// Gives back what a transfer had reserved.
     pub(super) fn release(&mut self, request: RequestId, cx: &mut Context<'_>) {
+        match cx.setup.switches.decode_turn {
+            DecodeTurn::AnyTime => {
+                self.leave_transfers(request);
+                self.return_reserved(request, cx);
+            }
+            DecodeTurn::BetweenSteps => {
+                self.requests[request].is_drained = true;
+                cx.wake(self.store.server);
+            }
+        }
+    }
+
+    fn return_reserved(&mut self, request: RequestId, cx: &mut Context<'_>) {
         let target = self.requests[request].take_target();
-        self.transferring -= 1;
         self.return_target(request, &target, target.own(), cx);
+    }
+
+    /// The request's handoff is under way no more.
+    fn leave_transfers(&mut self, request: RequestId) {
+        self.transfers.retain(|&transfer| transfer != request);
     }
 
     /// Somebody flushes the cache.
@@ -149,6 +177,11 @@ impl Decode {
 
     /// Evicts cached pages until `wanted` pages are free.
     fn evict_for(&mut self, wanted: Pages, cx: &mut Context<'_>) {
+        self.evict_for_tokens(wanted.tokens(cx.setup.virtual_page()), cx);
+    }
+
+    /// Evicts cached pages until `wanted` tokens are free.
+    fn evict_for_tokens(&mut self, wanted: Tokens, cx: &mut Context<'_>) {
         let dropped = self.store.make_room(&mut cx.log, wanted);
         self.unindex(dropped);
     }

@@ -2,7 +2,7 @@
 
 use crate::cache::Anchor;
 use crate::memory::Extent;
-use crate::units::{PageId, Tokens};
+use crate::units::{PageId, Pages, Tokens};
 
 /// Where a request stands on its decode server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -11,6 +11,9 @@ pub(in crate::world) enum Status {
     Waiting,
     /// Reserved; its handoff is under way.
     Transferring,
+    /// All of it has landed; it is taken up at the server's next turn (`decode_turn =
+    /// "between_steps"`).
+    Landed,
     /// Generating output.
     Running,
     /// Without pages, waiting to come back.
@@ -33,6 +36,10 @@ pub(in crate::world) struct RequestState {
     pub(super) target: Option<Target>,
     /// KV on the host, while retracted with a copy.
     pub(super) host: Option<HostCopy>,
+    /// Whether what its failed transfer had reserved may go back at the server's next turn.
+    pub(super) is_drained: bool,
+    /// Pages, from the prompt's first on, that it has put into the cache.
+    pub(super) inserted: Pages,
 }
 
 impl RequestState {
@@ -45,6 +52,8 @@ impl RequestState {
             is_forgotten: false,
             target: None,
             host: None,
+            is_drained: false,
+            inserted: Pages(0),
         }
     }
 

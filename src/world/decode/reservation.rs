@@ -1,6 +1,7 @@
 //! Reservation: which request decode lets in, what its prompt finds in the cache, and which pages
 //! it gets.
 
+use super::super::arrival::output_limit;
 use super::super::context::Context;
 use super::super::setup::Setup;
 use super::super::transfer::{Destination, Transfer, Transfers};
@@ -8,12 +9,16 @@ use super::request::{HostCopy, Status, Target};
 use super::{Decode, Reservation};
 use crate::behaviour::{
     AdmissionDemand, CacheHashUnit, DecodeMatchUnit, DecodePrefixCut, DecodeReservation,
-    LockOnMatch, Resumption,
+    DecodeTurn, LockOnMatch, ReservationCall, Resumption, ResumptionDemand,
 };
 use crate::event::Event;
 use crate::finding::{Mark, Metric};
+use crate::pool::Growth;
 use crate::prompt::{PageKey, Sequence};
 use crate::units::{PageId, Pages, RequestId, Tokens};
+
+/// Most tokens of output that admission counts under `admission_demand = "with_output"`.
+const OUTPUT_CLIP: Tokens = Tokens(4_096);
 
 /// What a prompt finds in the decode cache.
 struct Match {
@@ -39,7 +44,13 @@ impl Decode {
         if cx.setup.switches.resumption == Resumption::First {
             self.admit_retracted(cx, transfers);
         }
-        self.admit_waiting(cx, transfers);
+        let is_held_up = match cx.setup.switches.decode_turn {
+            DecodeTurn::AnyTime => false,
+            DecodeTurn::BetweenSteps => !self.retracted.is_empty(),
+        };
+        if !is_held_up {
+            self.admit_waiting(cx, transfers);
+        }
         std::mem::take(&mut self.reserved)
     }
 
@@ -59,7 +70,9 @@ impl Decode {
         while let Some(&request) = self.waiting.front() {
             demand += u64::from(self.requests[request].length.0);
             let admitted = match cx.setup.switches.admission_demand {
-                AdmissionDemand::Pages => self.admit_one(request, cx, transfers),
+                AdmissionDemand::Pages | AdmissionDemand::WithOutput => {
+                    self.admit_one(request, cx, transfers)
+                }
                 AdmissionDemand::Tokens => {
                     let fits = demand + self.kept_back(&cx.setup) <= room;
                     if fits {
@@ -100,7 +113,7 @@ impl Decode {
                 }
                 back
             }
-            Status::Waiting | Status::Transferring | Status::Running => {
+            Status::Waiting | Status::Transferring | Status::Landed | Status::Running => {
                 self.reserve(request, cx, &mut transfers[request])
             }
         }
@@ -120,11 +133,49 @@ impl Decode {
         true
     }
 
+    /// Requests that run, arrive or are about to join those that run; and those that have ended in
+    /// the step before, as long as they count as running.
+    fn active(&self) -> u64 {
+        let count = self.running.len() + self.joining.len() + self.ended.len();
+        (count + self.transfers.len()) as u64
+    }
+
     /// Tokens that are kept back for the growth of running and transferring requests, and of one
     /// more.
     fn kept_back(&self, setup: &Setup<'_>) -> u64 {
-        let others = self.running.len() as u64 + u64::from(self.transferring);
-        u64::from(setup.scenario.decode.reserved_tokens) * (others + 1)
+        u64::from(setup.scenario.decode.reserved_tokens) * (self.active() + 1)
+    }
+
+    /// Whether `request` may be given `pages` beside a prefix of `prefix` tokens, with the output
+    /// that it may ask for.
+    fn fits_with_output(
+        &self,
+        request: RequestId,
+        (pages, prefix): (Pages, Tokens),
+        cx: &Context<'_>,
+    ) -> bool {
+        let setup = &cx.setup;
+        let reserved = i64::from(setup.scenario.decode.reserved_tokens);
+        let whole = |request: RequestId| {
+            let info = &cx.requests[request];
+            let output = info.text.len() - info.prompt;
+            let output =
+                output_limit(setup.scenario, info.prompt).map_or(output, |most| output.min(most));
+            i64::from(info.prompt.0) + i64::from(output.min(OUTPUT_CLIP).0)
+        };
+        let running = self.running.iter().map(|&request| {
+            let stored = self.stored(request);
+            (request, cx.requests[request].generated(stored))
+        });
+        let running: Vec<(RequestId, u32)> = running.chain(self.ended.iter().copied()).collect();
+        let prompt = |request: RequestId| i64::from(cx.requests[request].prompt.0);
+        let lengths = running.iter().map(|&(one, generated)| prompt(one) + i64::from(generated));
+        let given_back: i64 = lengths.sum();
+        let largest = running.iter().map(|&(one, _)| whole(one) - given_back).max().unwrap_or(0);
+        let room = setup.in_tokens(self.store.room()) as i64;
+        let budget = room - largest.max(reserved * self.active() as i64);
+        let wanted = whole(request) - i64::from(prefix.0) - given_back;
+        wanted.max(setup.in_tokens(pages) as i64 + reserved) <= budget
     }
 
     /// Whether `pages` can be promised to `request`: counted in tokens, they fit into what is free
@@ -132,8 +183,15 @@ impl Decode {
     /// come back. A retracted request itself only needs room for its own pages. If it had to leave
     /// what is kept back, it could wait for ever, as the requests that this is kept for wait too.
     fn can_promise(&self, request: RequestId, pages: Pages, setup: &Setup<'_>) -> bool {
+        let reserved = u64::from(setup.scenario.decode.reserved_tokens);
         if self.requests[request].status == Status::Retracted {
-            return pages <= self.store.room();
+            return match setup.switches.resumption_demand {
+                ResumptionDemand::NextToken => pages <= self.store.room(),
+                ResumptionDemand::Reserved => {
+                    let kept = reserved * (self.active() + 1);
+                    setup.in_tokens(pages) + kept <= setup.in_tokens(self.store.room())
+                }
+            };
         }
         let to_resume = |&request: &RequestId| setup.in_tokens(self.to_resume(request, setup));
         let retracted: u64 = self.retracted.iter().map(to_resume).sum();
@@ -145,8 +203,12 @@ impl Decode {
     fn to_resume(&self, request: RequestId, setup: &Setup<'_>) -> Pages {
         // Without a host copy, the next token is the last one that prefill computes.
         let state = &self.requests[request];
+        let next = match setup.switches.resumption_demand {
+            ResumptionDemand::NextToken => Tokens(1),
+            ResumptionDemand::Reserved => Tokens(0),
+        };
         match &state.host {
-            Some(host) => setup.layout.pages_needed(host.stored + Tokens(1)),
+            Some(host) => setup.layout.pages_needed(host.stored + next),
             None => setup.layout.pages_needed(state.length),
         }
     }
@@ -210,9 +272,17 @@ impl Decode {
         let found = self.match_prompt(request, cx, transfer.skips_prefix());
         let wanted = pages_to_take(&cx.setup, length - found.matched);
         let mut taken = None;
-        if self.can_promise(request, wanted, &cx.setup) {
+        let fits = match cx.setup.switches.admission_demand {
+            AdmissionDemand::Pages | AdmissionDemand::Tokens => {
+                self.can_promise(request, wanted, &cx.setup)
+            }
+            AdmissionDemand::WithOutput => {
+                self.fits_with_output(request, (wanted, found.matched), cx)
+            }
+        };
+        if fits {
             self.evict_for(wanted, cx);
-            taken = self.store.pool.alloc(wanted).ok();
+            taken = self.take_pages((found.matched, length), wanted, &cx.setup);
         }
         let Some(pages) = taken else {
             cx.log.mark(Mark::DecodeWaited);
@@ -254,7 +324,7 @@ impl Decode {
         let destination = Destination { length: state.length, prefix: found.prefix, pages };
         state.target = Some(target);
         state.status = Status::Transferring;
-        self.transferring += 1;
+        self.transfers.push(request);
         self.reserved.push(Reservation { request, destination });
     }
 
@@ -297,17 +367,24 @@ impl Decode {
             return false;
         }
         self.evict_for(wanted, cx);
+        let stored = self.requests[request].host.as_ref().map_or(Tokens(0), |host| host.stored);
+        let Some(pages) = self.take_pages((Tokens(0), stored), wanted, &cx.setup) else {
+            return false;
+        };
         let store = &mut self.store;
-        let Ok(pages) = store.pool.alloc(wanted) else { return false };
         let state = &mut self.requests[request];
         let HostCopy { stored, rows } = state.host.take().expect("it has a host copy");
         let none = Tokens(0);
+        let room = match cx.setup.switches.resumption_demand {
+            ResumptionDemand::NextToken => stored + Tokens(1),
+            ResumptionDemand::Reserved => stored,
+        };
         let event = Event::Reserved {
             server: store.server,
             request,
             attempt,
             length: stored,
-            room: stored + Tokens(1),
+            room,
             matched: none,
             prefix: none,
             pages: &pages,
@@ -320,8 +397,31 @@ impl Decode {
         let state = &mut self.requests[request];
         state.target = Some(Target::new(pages, stored));
         state.status = Status::Running;
-        self.join_running(request, cx);
+        match cx.setup.switches.decode_turn {
+            DecodeTurn::AnyTime => {
+                self.keep_prompt(request, cx);
+                self.join_running(request, cx);
+            }
+            DecodeTurn::BetweenSteps => self.joining.push(request),
+        }
         true
+    }
+
+    /// Takes pages for the tokens from `prefix` to `length`: as many as are `wanted`, if whole
+    /// pages are asked for.
+    fn take_pages(
+        &mut self,
+        (prefix, length): (Tokens, Tokens),
+        wanted: Pages,
+        setup: &Setup<'_>,
+    ) -> Option<Vec<PageId>> {
+        match setup.switches.reservation_call {
+            ReservationCall::WholePages => self.store.pool.alloc(wanted).ok(),
+            ReservationCall::Extend => {
+                let growth = Growth { prefix, length };
+                self.store.pool.extend(&[growth]).ok().map(|pages| pages.concat())
+            }
+        }
     }
 }
 

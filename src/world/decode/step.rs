@@ -5,21 +5,37 @@ use std::cmp::Reverse;
 
 use super::super::context::Context;
 use super::super::handoff::Signal;
+use super::super::observer::Note;
 use super::super::queue::Timer;
 use super::super::setup::Setup;
 use super::request::{HostCopy, Status};
 use super::{Decode, Step};
-use crate::behaviour::{NextStepDemand, Retraction};
+use crate::behaviour::{
+    AbortedStep, EvictionDemand, LastRunning, NextStepDemand, Retraction, RetractionOrder,
+};
 use crate::event::Event;
 use crate::finding::{Mark, Metric};
 use crate::scenario::Moment;
 use crate::units::{Pages, RequestId, Tick, Tokens};
 
+/// Tokens of each request that goes on, for which pages are evicted after a retraction under
+/// `eviction_demand = "padded"`.
+const TOKENS_AFTER_RETRACTION: u32 = 20;
+
+/// The request that leaves a server whose pages do not suffice for the next step.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(in crate::world) enum Victim {
+    /// It gives up its pages until there is room again.
+    Retracted(RequestId),
+    /// It ends.
+    Aborted(RequestId),
+}
+
 impl Decode {
     /// Makes room for the next token of every running request and begins a step, if the server is
-    /// idle and has something to run. Returns the request that must be retracted first, if one
+    /// idle and has something to run. Returns the request that must leave first, if one
     /// must; to be called again after that.
-    pub(in crate::world) fn begin_step(&mut self, cx: &mut Context<'_>) -> Option<RequestId> {
+    pub(in crate::world) fn begin_step(&mut self, cx: &mut Context<'_>) -> Option<Victim> {
         let is_first = self.opening.is_none();
         if is_first && (self.step.is_some() || self.running.is_empty()) {
             return None;
@@ -28,14 +44,38 @@ impl Decode {
         if is_first && opening.len() > 1 {
             cx.log.mark(Mark::GrewTogether);
         }
-        if self.runs_out(opening.len() as u64, &cx.setup)
+        if self.runs_out(&opening, is_first, cx)
             && let Some(victim) = self.find_victim(cx)
         {
             self.opening = Some(opening);
-            return Some(victim);
+            return Some(match cx.setup.switches.last_running {
+                LastRunning::Aborted if self.running.len() == 1 => Victim::Aborted(victim),
+                LastRunning::Aborted | LastRunning::Retracted => Victim::Retracted(victim),
+            });
         }
+        let opening = match cx.setup.switches.retraction_order {
+            RetractionOrder::Batch if !is_first => self.reorder(opening, cx),
+            RetractionOrder::Batch | RetractionOrder::Number => opening,
+        };
         self.grow(&opening, cx);
         None
+    }
+
+    /// Puts those that were not retracted in the order in which they would be kept. `opening` are
+    /// those whose next token opens a page; they are returned in that order.
+    fn reorder(
+        &mut self,
+        opening: Vec<(RequestId, Tokens)>,
+        cx: &Context<'_>,
+    ) -> Vec<(RequestId, Tokens)> {
+        let mut running = std::mem::take(&mut self.running);
+        running.sort_by_cached_key(|&request| {
+            let info = &cx.requests[request];
+            (Reverse(info.generated(self.stored(request))), info.prompt)
+        });
+        self.running = running;
+        self.opening = Some(opening);
+        self.find_opening(&cx.setup)
     }
 
     /// Running requests whose next token opens a page, with their lengths then.
@@ -56,8 +96,26 @@ impl Decode {
 
     /// Whether the next step's demand, as it is counted, exceeds what can be had when so many
     /// requests open a page.
-    fn runs_out(&self, opening: u64, setup: &Setup<'_>) -> bool {
+    fn runs_out(
+        &mut self,
+        opening: &[(RequestId, Tokens)],
+        is_first: bool,
+        cx: &mut Context<'_>,
+    ) -> bool {
+        match cx.setup.switches.eviction_demand {
+            EvictionDemand::Exact => {}
+            EvictionDemand::Padded => {
+                if !is_first {
+                    let on = u32::try_from(self.running.len()).unwrap_or(u32::MAX);
+                    let wanted = Tokens(on.saturating_mul(TOKENS_AFTER_RETRACTION));
+                    self.evict_for_tokens(wanted, cx);
+                }
+                self.evict_for(Pages::of(opening), cx);
+            }
+        }
+        let setup = &cx.setup;
         let room = self.store.room();
+        let opening = opening.len() as u64;
         match setup.switches.next_step_demand {
             NextStepDemand::Pages => opening > u64::from(room.0),
             NextStepDemand::Tokens => {
@@ -68,15 +126,33 @@ impl Decode {
 
     /// The running request with the least output; of those the longest prompt, the latest.
     fn find_victim(&self, cx: &Context<'_>) -> Option<RequestId> {
-        self.running.iter().copied().min_by_key(|&request| {
+        let victim = self.running.iter().copied().enumerate().min_by_key(|&(place, request)| {
             let info = &cx.requests[request];
             let generated = info.generated(self.stored(request));
-            (generated, Reverse(info.prompt), Reverse(request))
-        })
+            let latest = match cx.setup.switches.retraction_order {
+                RetractionOrder::Number => request.index(),
+                RetractionOrder::Batch => place,
+            };
+            (generated, Reverse(info.prompt), Reverse(latest))
+        });
+        victim.map(|(_, request)| request)
+    }
+
+    /// Evicts for the step's demand as the allocator is asked for it, whoever opens a page.
+    fn pad(&mut self, cx: &mut Context<'_>) {
+        match cx.setup.switches.eviction_demand {
+            EvictionDemand::Exact => {}
+            EvictionDemand::Padded => {
+                let running = Pages::of(&self.running);
+                self.evict_for(running, cx);
+                self.store.pool.expect(running);
+            }
+        }
     }
 
     /// Takes a page for each request that opens one, and begins the step.
     fn grow(&mut self, opening: &[(RequestId, Tokens)], cx: &mut Context<'_>) {
+        self.pad(cx);
         if !opening.is_empty() && !self.open_pages(opening, cx) {
             // The estimate was wrong: the step cannot begin until somebody gives pages back.
             cx.log.mark(Mark::DecodeWaited);
@@ -148,12 +224,17 @@ impl Decode {
         {
             *done += 1;
             if self.requests[request].gave_up {
-                self.miss_step(request, &cx.setup);
+                match cx.setup.switches.aborted_step {
+                    AbortedStep::Dropped => self.miss_step(request, &cx.setup),
+                    AbortedStep::Counted => self.catch_up(request, &cx.setup),
+                }
+                self.count_as_running(request, cx);
                 return Some(request);
             }
             if self.is_due(request) {
                 self.catch_up(request, &cx.setup);
                 if cx.requests[request].is_complete(self.requests[request].target().stored) {
+                    self.count_as_running(request, cx);
                     self.finish(request, cx);
                 } else {
                     self.follow(request, cx);
@@ -202,6 +283,7 @@ impl Decode {
         cx.log.count(Metric::Retractions, 1);
         cx.log.tell(&Event::Retracted { request }, &[]);
         let target = self.take_running(request, &cx.setup);
+        cx.log.note(&Note::Retracted { request, stored: target.stored });
         self.leave_running(request, &target, target.own(), cx);
         self.retracted.push_back(request);
         cx.reached(request, Moment::Retracted);

@@ -3,11 +3,12 @@
 use super::super::context::Context;
 use super::super::store::split_taken;
 use super::Prefill;
-use crate::behaviour::{ChunkHash, DuplicateInsert, LockCount};
+use crate::behaviour::{ChunkHash, DuplicateInsert, HitCount, LockCount};
+use crate::cache::Insertion;
 use crate::event::{Event, Holder};
 use crate::finding::Mark;
 use crate::prompt::PageKey;
-use crate::units::{RequestId, Tokens};
+use crate::units::{Pages, RequestId, Tokens};
 
 impl Prefill {
     /// Puts the request's full pages into the tree, after a chunk that began at `from`. Where
@@ -32,7 +33,13 @@ impl Prefill {
         // A chunk that is keyed apart stands in the tree for itself, beside the pages before it.
         let first = if apart.is_some() { source.shared } else { 0 };
         let keys = apart.as_deref().unwrap_or(&source.keys[..full]);
-        let taken = cache.insert(keys, &source.table[first..full], priority);
+        let counted = match cx.setup.switches.hit_count {
+            HitCount::EveryInsert => Pages(0),
+            HitCount::OncePerRequest => source.inserted,
+        };
+        let how = Insertion { priority, counted };
+        let taken = cache.insert(keys, &source.table[first..full], how);
+        source.inserted = Pages::of(&taken);
         let own = source.shared.min(full);
         let (kept, mut duplicates) = split_taken(&source.table[own..full], &taken[own - first..]);
         let hit = cache.lookup(keys);

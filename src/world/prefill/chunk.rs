@@ -16,6 +16,8 @@ pub(super) struct Batch {
     /// Tokens that may still be computed.
     pub(super) budget: Tokens,
     pub(super) chunks: Vec<Chunk>,
+    /// Tokens of the pool that are promised to the chunks, where they get their pages all at once.
+    pub(super) promised: Tokens,
     /// A request that found no room, and the one that was asked to give way to it.
     pub(super) making_way: Option<(RequestId, RequestId)>,
 }
@@ -23,7 +25,7 @@ pub(super) struct Batch {
 impl Batch {
     /// An empty step of `budget` tokens.
     pub(super) fn new(budget: Tokens) -> Batch {
-        Batch { budget, chunks: Vec::new(), making_way: None }
+        Batch { budget, chunks: Vec::new(), promised: Tokens(0), making_way: None }
     }
 
     /// Adds a chunk, which costs whole pages of the budget.

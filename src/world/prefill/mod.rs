@@ -10,6 +10,8 @@ use super::admission::Admission;
 use super::context::Context;
 use super::request::ByRequest;
 use super::store::{Flushed, Store};
+use crate::behaviour::ReleaseInsert;
+use crate::cache::Insertion;
 use crate::event::Holder;
 use crate::units::{RequestId, Tokens};
 
@@ -23,7 +25,7 @@ pub(super) mod step;
 mod tests;
 
 use chunk::{Batch, Chunk};
-use request::RequestState;
+use request::{RequestState, Source};
 
 /// One prefill server.
 pub(super) struct Prefill {
@@ -37,6 +39,10 @@ pub(super) struct Prefill {
     cut: Option<RequestId>,
     /// The batch of the step that is being put together.
     batch: Option<Batch>,
+    /// What requests released while a step was under way, if it goes back behind the step only.
+    released: Vec<(RequestId, Source)>,
+    /// Chunks of the step that has begun of which nobody has been told.
+    launched: VecDeque<Chunk>,
     /// Chunks of the step under way that have not ended.
     step: Option<VecDeque<Chunk>>,
 }
@@ -51,6 +57,8 @@ impl Prefill {
             waiting: VecDeque::new(),
             cut: None,
             batch: None,
+            released: Vec::new(),
+            launched: VecDeque::new(),
             step: None,
         }
     }
@@ -78,13 +86,41 @@ impl Prefill {
         // A new transfer of the same request starts again as a waiting one.
         self.cut.take_if(|cut| *cut == request);
         if !state.is_forgotten {
-            self.store.unlock(&source.anchors);
-            let own = [&source.freed_early, &source.table[source.shared..]].concat();
-            self.store.give_back(&mut cx.log, Holder::Request(request), &own);
+            match cx.setup.switches.release_insert {
+                ReleaseInsert::Nothing => self.give_back(request, &source, cx),
+                ReleaseInsert::Again if self.step.is_some() => {
+                    self.released.push((request, source));
+                }
+                ReleaseInsert::Again => self.give_back_cached(request, &source, cx),
+            }
         }
         cx.wake(self.store.server);
         // A transfer that was waiting for the old one's pages can begin.
         cx.wake(cx.requests[request].decode);
+    }
+
+    fn give_back(&mut self, request: RequestId, source: &Source, cx: &mut Context<'_>) {
+        self.store.unlock(&source.anchors);
+        let own = [&source.freed_early, &source.table[source.shared..]].concat();
+        self.store.give_back(&mut cx.log, Holder::Request(request), &own);
+    }
+
+    /// Puts the pages of a request in once more before it gives them back.
+    fn give_back_cached(&mut self, request: RequestId, source: &Source, cx: &mut Context<'_>) {
+        let shared = source.shared.min(source.keys.len());
+        if let Some(cache) = &mut self.store.cache {
+            let priority = cx.requests[request].priority;
+            let how = Insertion { priority, counted: source.inserted };
+            cache.insert(&source.keys[..shared], &source.table[..shared], how);
+        }
+        self.give_back(request, source, cx);
+    }
+
+    /// The step has ended: what its requests have released meanwhile goes back.
+    fn give_back_released(&mut self, cx: &mut Context<'_>) {
+        for (request, source) in std::mem::take(&mut self.released) {
+            self.give_back_cached(request, &source, cx);
+        }
     }
 
     /// Somebody flushes the cache.
@@ -93,7 +129,9 @@ impl Prefill {
             Flushed::Nothing | Flushed::Evicted(_) => {}
             Flushed::Everything => {
                 // The locks went with the cache.
-                for source in self.requests.iter_mut().filter_map(|state| state.source.as_mut()) {
+                let held = self.requests.iter_mut().filter_map(|state| state.source.as_mut());
+                let released = self.released.iter_mut().map(|(_, source)| source);
+                for source in held.chain(released) {
                     source.anchors.clear();
                 }
             }

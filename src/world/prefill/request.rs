@@ -3,7 +3,7 @@
 use super::super::transfer::Destination;
 use crate::cache::Anchor;
 use crate::prompt::PageKey;
-use crate::units::{PageId, Tokens};
+use crate::units::{PageId, Pages, Tokens};
 
 /// Prefill's part of a request, from its arrival on.
 pub(in crate::world) struct RequestState {
@@ -54,6 +54,8 @@ pub(in crate::world) struct Source {
     pub(super) table: Vec<PageId>,
     /// How many of the table's first pages belong to the cache.
     pub(super) shared: usize,
+    /// Pages, from the prompt's first on, that it has put into the cache.
+    pub(super) inserted: Pages,
     /// Tokens that this transfer computes. After an early activation the request itself can have
     /// moved on, so prefill keeps its own count.
     pub(super) length: Tokens,
@@ -80,6 +82,7 @@ impl Source {
             keys: Vec::new(),
             table: Vec::new(),
             shared: 0,
+            inserted: Pages(0),
             length,
             done: Tokens(0),
             cursor,

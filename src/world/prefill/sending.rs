@@ -1,10 +1,11 @@
 //! Which computed rows go out when, and in which pieces.
 
 use super::super::context::Context;
+use super::super::handoff::Stage;
 use super::super::transfer::{Destination, Transfer};
 use super::Prefill;
 use super::chunk::Chunk;
-use crate::behaviour::{EarlySend, SendCut, SendSplit, SourceLength, SourceOffset};
+use crate::behaviour::{AbortedChunk, EarlySend, SendCut, SendSplit, SourceLength, SourceOffset};
 use crate::engine::sglang::packing::SendPart;
 use crate::finding::Mark;
 use crate::units::{PageId, Pages, RequestId, Tokens};
@@ -104,9 +105,29 @@ impl Prefill {
         cx: &mut Context<'_>,
     ) -> Vec<CutPiece> {
         let is_known = self.requests[chunk.request].destination.is_some();
-        match transfer.handoff().wants_more() && is_known {
+        let is_wanted =
+            transfer.handoff().wants_more() || self.is_sent_in_vain(chunk, transfer, cx);
+        match is_wanted && is_known {
             true => self.cut_computed(chunk.request, chunk.to, cx),
             false => Vec::new(),
+        }
+    }
+
+    /// Whether a chunk that was just computed is sent although its client has given up.
+    pub(in crate::world) fn is_sent_in_vain(
+        &self,
+        chunk: Chunk,
+        transfer: &Transfer,
+        cx: &Context<'_>,
+    ) -> bool {
+        let state = &self.requests[chunk.request];
+        match cx.setup.switches.aborted_chunk {
+            AbortedChunk::Kept => false,
+            AbortedChunk::SentIfLast => {
+                transfer.handoff().stage() == Stage::Closing
+                    && state.destination.is_some()
+                    && state.source.as_ref().is_some_and(|source| source.length == chunk.to)
+            }
         }
     }
 
@@ -178,11 +199,19 @@ fn split(send: CutPiece, cx: &mut Context<'_>) -> Vec<CutPiece> {
     let page = cx.setup.page();
     let regions = cx.setup.regions();
     let tokens = u32::try_from(send.tokens).unwrap_or(0);
-    if cx.setup.switches.send_split == SendSplit::No || tokens <= regions.max_tokens.0 {
+    let is_whole = match cx.setup.switches.send_split {
+        SendSplit::Yes => tokens <= regions.max_tokens.0,
+        SendSplit::Crossings => regions.ranks == 1,
+        SendSplit::No => true,
+    };
+    if is_whole {
         return vec![send];
     }
     let whole = SendPart { src_page_offset: send.offset, tokens: Tokens(tokens) };
     let parts = regions.split(page, whole).expect("validation keeps pack_tokens in whole pages");
+    if let [_] = parts[..] {
+        return vec![send];
+    }
     cx.log.mark(Mark::PieceSplit);
     let count = parts.len();
     (1..)

@@ -5,13 +5,14 @@ use std::ops::Range;
 use super::super::admission::Waiting;
 use super::super::context::Context;
 use super::super::handoff::Stage;
+use super::super::observer::Note;
 use super::super::queue::Timer;
 use super::super::setup::Setup;
 use super::super::transfer::Transfers;
 use super::Prefill;
 use super::chunk::{Batch, Chunk};
 use super::request::{RequestState, Source};
-use crate::behaviour::{ChunkCut, CrossStall};
+use crate::behaviour::{AbortedChunk, ChunkCut, CrossStall, PrefillBatch};
 use crate::event::Event;
 use crate::finding::{Mark, Metric};
 use crate::limits;
@@ -26,6 +27,8 @@ pub(in crate::world) enum Next {
     /// The chunk is part of the step: its transfer is to be told, and its settled prefix may be
     /// sent.
     Launched(Chunk),
+    /// The chunk is part of the step, which has yet to begin: nobody is to be told.
+    Added,
     /// The transfer of this request is to be asked to give way.
     GivesWay(RequestId),
     /// Nothing: the step is under way, or there is nothing to compute.
@@ -40,6 +43,9 @@ impl Prefill {
         cx: &mut Context<'_>,
         transfers: &Transfers,
     ) -> Next {
+        if let Some(chunk) = self.launched.pop_front() {
+            return Next::Launched(chunk);
+        }
         if self.step.is_some() {
             return Next::Composed;
         }
@@ -69,7 +75,7 @@ impl Prefill {
             return self.begin(batch, cx);
         }
         let Some(request) = self.next_waiting(cx, transfers) else { return self.begin(batch, cx) };
-        if self.admit(request, batch.budget, cx) {
+        if self.admit(request, &batch, cx) {
             return self.launch(request, batch, cx);
         }
         // Requests of this very step cannot give way.
@@ -120,7 +126,7 @@ impl Prefill {
             return self.begin(batch, cx);
         }
         self.wait(latest, cx);
-        match self.admit(request, batch.budget, cx) {
+        match self.admit(request, &batch, cx) {
             true => self.launch(request, batch, cx),
             false => self.make_way(batch, request, cx, transfers),
         }
@@ -162,8 +168,8 @@ impl Prefill {
     /// Matches and locks the request's cached prefix, if its whole prompt fits beside what is held
     /// and at least something of it into the budget. The hit stays below the prompt's last token,
     /// so that something is computed.
-    fn admit(&mut self, request: RequestId, budget: Tokens, cx: &mut Context<'_>) -> bool {
-        let page = cx.setup.page();
+    fn admit(&mut self, request: RequestId, batch: &Batch, cx: &mut Context<'_>) -> bool {
+        let (page, budget) = (cx.setup.page(), batch.budget);
         let state = &mut self.requests[request];
         let length = state.length;
         if chunk_end(&cx.setup, Tokens(0)..length, budget) == Tokens(0) {
@@ -182,8 +188,15 @@ impl Prefill {
             source.table = hit.pages;
             source.done = Pages::of(&source.table).tokens(page);
         }
-        let needed = length.pages_ceil(page) - Pages::of(&source.table);
-        if needed > store.room() {
+        let room = store.room();
+        let fits = match cx.setup.switches.prefill_batch {
+            PrefillBatch::OneByOne => length.pages_ceil(page) - Pages::of(&source.table) <= room,
+            PrefillBatch::AtOnce => {
+                let wanted = length - source.done + Tokens(1) + page.tokens();
+                batch.promised + wanted < room.tokens(page)
+            }
+        };
+        if !fits {
             cx.log.mark(Mark::PrefillWaited);
             store.unlock(&source.anchors);
             return false;
@@ -206,9 +219,17 @@ impl Prefill {
         let page = cx.setup.page();
         let source = self.requests[request].source_mut();
         let (from, length) = (source.done, source.length);
-        let to = chunk_end(&cx.setup, from..length, batch.budget);
         let held = Pages::of(&source.table);
-        self.store.make_room(&mut cx.log, to.pages_ceil(page).saturating_sub(held));
+        let at_once = match cx.setup.switches.prefill_batch {
+            PrefillBatch::OneByOne => false,
+            PrefillBatch::AtOnce => true,
+        };
+        let to = chunk_end(&cx.setup, from..length, batch.budget);
+        if at_once {
+            return self.add(request, from..to, batch, cx);
+        }
+        let missing = to.pages_ceil(page).saturating_sub(held);
+        self.store.make_room(&mut cx.log, missing.tokens(page));
         let growth = Growth { prefix: from, length: to };
         let Ok(mut taken) = self.store.pool.extend(&[growth]) else {
             cx.log.mark(Mark::PrefillWaited);
@@ -219,7 +240,75 @@ impl Prefill {
         self.store.taken(&mut cx.log, request, held, &taken);
         source.table.extend(&taken);
         self.cut = (to < length).then_some(request);
-        if to < length && to.pages_exact(page).is_none() {
+        let chunk = self.note_chunk(request, from..to, cx);
+        batch.add(chunk, page);
+        self.batch = Some(batch);
+        Next::Launched(chunk)
+    }
+
+    /// Adds the request's next chunk to the step; it gets its pages when the step begins.
+    fn add(
+        &mut self,
+        request: RequestId,
+        positions: Range<Tokens>,
+        mut batch: Batch,
+        cx: &mut Context<'_>,
+    ) -> Next {
+        let page = cx.setup.page();
+        let is_last = positions.end == self.requests[request].source().length;
+        let tokens = (positions.end - positions.start).ceil_to(page);
+        batch.promised += tokens + page.tokens() + Tokens(u32::from(is_last));
+        self.cut = (!is_last).then_some(request);
+        let Range { start: from, end: to } = positions;
+        batch.add(Chunk { request, from, to }, page);
+        self.batch = Some(batch);
+        Next::Added
+    }
+
+    /// Takes the pages of all chunks in one call. False if there are not enough.
+    fn take_at_once(&mut self, chunks: &[Chunk], cx: &mut Context<'_>) -> bool {
+        let page = cx.setup.page();
+        let tokens: Tokens = chunks.iter().map(|chunk| chunk.to - chunk.from).sum();
+        // At page size 1 the token allocator takes the place of the paged one, which estimates.
+        let more = match page.get() {
+            1 => Pages(0),
+            _ => Pages::of(chunks),
+        };
+        self.store.make_room(&mut cx.log, tokens + more.tokens(page));
+        let growth = |chunk: &Chunk| Growth { prefix: chunk.from, length: chunk.to };
+        let batch: Vec<Growth> = chunks.iter().map(growth).collect();
+        let Ok(taken) = self.store.pool.extend(&batch) else { return false };
+        for (chunk, taken) in chunks.iter().zip(taken) {
+            let held = Pages::of(&self.requests[chunk.request].source().table);
+            self.store.taken(&mut cx.log, chunk.request, held, &taken);
+            self.requests[chunk.request].source_mut().table.extend(&taken);
+        }
+        true
+    }
+
+    /// Takes the chunks of a step that cannot begin back: the request that was cut goes on waiting
+    /// as such, the others in their queue.
+    fn take_back(&mut self, chunks: &[Chunk], cut: Option<RequestId>, cx: &mut Context<'_>) {
+        cx.log.mark(Mark::PrefillWaited);
+        self.cut = cut;
+        for chunk in chunks.iter().rev().filter(|chunk| Some(chunk.request) != cut) {
+            let source = self.requests[chunk.request].source.take();
+            let source = source.expect("it was let in for this step");
+            self.store.unlock(&source.anchors);
+            self.waiting.push_front(chunk.request);
+        }
+    }
+
+    /// The request's chunk of these positions has its pages.
+    fn note_chunk(
+        &mut self,
+        request: RequestId,
+        positions: Range<Tokens>,
+        cx: &mut Context<'_>,
+    ) -> Chunk {
+        let Range { start: from, end: to } = positions;
+        let length = self.requests[request].source().length;
+        if to < length && to.pages_exact(cx.setup.page()).is_none() {
             cx.log.mark(Mark::ChunkInsidePage);
         }
         let state = &mut self.requests[request];
@@ -228,16 +317,26 @@ impl Prefill {
             cx.log.count(Metric::WaitTicks, waited.0);
             cx.reached(request, Moment::Prefilling);
         }
-        let chunk = Chunk { request, from, to };
-        batch.add(chunk, page);
-        self.batch = Some(batch);
-        Next::Launched(chunk)
+        cx.log.note(&Note::Launched { request, from, to });
+        Chunk { request, from, to }
     }
 
     /// Begins the step that was put together, unless it is empty.
     fn begin(&mut self, batch: Batch, cx: &mut Context<'_>) -> Next {
         if batch.chunks.is_empty() {
             return Next::Composed;
+        }
+        if cx.setup.switches.prefill_batch == PrefillBatch::AtOnce {
+            let first = batch.chunks[0];
+            let goes_on = self.requests[first.request].was_started.then_some(first.request);
+            if !self.take_at_once(&batch.chunks, cx) {
+                self.take_back(&batch.chunks, goes_on, cx);
+                return Next::Composed;
+            }
+            for &Chunk { request, from, to } in &batch.chunks {
+                let chunk = self.note_chunk(request, from..to, cx);
+                self.launched.push_back(chunk);
+            }
         }
         let config = &cx.setup.scenario.prefill;
         let chunks = batch.chunks.iter();
@@ -250,15 +349,20 @@ impl Prefill {
         let server = self.store.server.index as usize;
         cx.set_after(ticks, Timer::PrefillStepEnds { server });
         self.store.books(&mut cx.log);
-        Next::Composed
+        self.launched.pop_front().map_or(Next::Composed, Next::Launched)
     }
 
     /// The step under way ends: writes and caches the rows of its next chunk. `None` once all have
     /// ended; to be called until then.
-    pub(in crate::world) fn end_chunk(&mut self, cx: &mut Context<'_>) -> Option<Chunk> {
+    pub(in crate::world) fn end_chunk(
+        &mut self,
+        cx: &mut Context<'_>,
+        transfers: &Transfers,
+    ) -> Option<Chunk> {
         let step = self.step.as_mut().expect("a step was under way");
         let Some(chunk) = step.pop_front() else {
             self.step = None;
+            self.give_back_released(cx);
             self.store.books(&mut cx.log);
             cx.wake(self.store.server);
             return None;
@@ -266,10 +370,18 @@ impl Prefill {
         let Chunk { request, from, to } = chunk;
         let source = self.requests[request].source_mut();
         source.done = to;
+        let is_kept = match cx.setup.switches.aborted_chunk {
+            AbortedChunk::Kept => true,
+            AbortedChunk::SentIfLast => {
+                to == source.length || transfers[request].handoff().stage() != Stage::Closing
+            }
+        };
         let written = Written { request, at: cx.log.now };
         let memory = &mut self.store.memory[0];
         write_text(memory, &source.table, cx.setup.page(), from..to, written);
-        self.cache_computed(request, from, cx);
+        if is_kept {
+            self.cache_computed(request, from, cx);
+        }
         Some(chunk)
     }
 }
