@@ -1,9 +1,10 @@
 //! Match, insert and eviction in a radix cache of 100,000 pages.
 
 use divan::Bencher;
-use kvseam::cache::PrefixCache;
+use kvseam::behaviour::SplitStamp;
 use kvseam::cache::eviction::{Eviction, Ordered};
 use kvseam::cache::radix::RadixCache;
+use kvseam::cache::{Insertion, PrefixCache};
 use kvseam::prompt::PageKey;
 use kvseam::units::{PageId, Pages};
 

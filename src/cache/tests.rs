@@ -13,7 +13,7 @@ fn pages(pages: [u32; 3]) -> [PageId; 3] {
 /// anchor outlives it.
 pub(super) fn assert_cleared(cache: &mut dyn PrefixCache, keys: &[PageKey]) {
     let root = cache.lookup(keys).anchor;
-    cache.insert(keys, &pages([7, 8, 9]), 0);
+    cache.insert(keys, &pages([7, 8, 9]), Insertion::default());
     let whole = cache.lookup(keys).anchor;
     let part = cache.lookup(&keys[..2]).anchor;
     assert!(cache.lock(part));
@@ -21,7 +21,7 @@ pub(super) fn assert_cleared(cache: &mut dyn PrefixCache, keys: &[PageKey]) {
     assert_eq!((cache.evictable(), cache.protected()), (Pages(0), Pages(0)));
     assert_eq!(cache.pages().count(), 0);
     // The slots of the dead anchors are in use again.
-    assert_eq!(cache.insert(keys, &pages([4, 5, 6]), 0), [true; 3]);
+    assert_eq!(cache.insert(keys, &pages([4, 5, 6]), Insertion::default()), [true; 3]);
     for dead in [root, whole, part] {
         assert!(!cache.lock(dead));
         assert!(!cache.unlock(dead));

@@ -4,6 +4,7 @@ use std::sync::{Arc, Mutex};
 use proptest::prelude::*;
 
 use super::*;
+use crate::behaviour::SplitStamp;
 use crate::cache::eviction::{Eviction, Order, Ordered};
 use crate::cache::tests::{assert_cleared, operations};
 use crate::reference::prefix_cache::{Case, Dropping, Naming, check};

@@ -4,6 +4,7 @@ use super::super::handoff::{PartId, Signal};
 use super::super::queue::Timer;
 use super::super::tests::fixture::{Parts, requests, scenario};
 use super::ending::AfterAbort;
+use super::step::Victim;
 use super::*;
 use crate::units::{Rank, Tick};
 
@@ -26,7 +27,7 @@ fn activate(parts: &mut Parts<'_>, request: RequestId) {
         let part = PartId { piece: 0, rank: Rank(rank), last: true };
         parts.tell(request, Signal::PartLanded(part));
     }
-    parts.decode.activate(request, &mut parts.cx);
+    parts.decode.landed(request, &mut parts.cx);
 }
 
 /// Lets a step go by in which nobody has to be retracted.
@@ -137,7 +138,7 @@ fn the_one_with_the_least_output_is_retracted_and_brings_its_rows_back() {
     step(&mut parts);
     activate(&mut parts, second);
     // Both are about to open a page, and none is free.
-    assert_eq!(parts.decode.begin_step(&mut parts.cx), Some(second));
+    assert_eq!(parts.decode.begin_step(&mut parts.cx), Some(Victim::Retracted(second)));
     assert_eq!(parts.decode.retract(second, &parts.cx.setup), None);
     parts.decode.leave_retracted(second, &mut parts.cx);
     assert_eq!(parts.decode.begin_step(&mut parts.cx), None);

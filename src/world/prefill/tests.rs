@@ -35,7 +35,7 @@ fn compose(parts: &mut Parts<'_>) -> Vec<(u32, u32, u32)> {
 /// Ends the step under way, and returns how many chunks it had.
 fn end(parts: &mut Parts<'_>) -> usize {
     let chunks = std::iter::from_fn(|| {
-        let chunk = parts.prefill.end_chunk(&mut parts.cx)?;
+        let chunk = parts.prefill.end_chunk(&mut parts.cx, &parts.transfers)?;
         parts.transfers[chunk.request].handoff_mut().step(Signal::ComputeEnded);
         Some(chunk)
     });
@@ -182,10 +182,10 @@ fn pieces_follow_each_other_in_whole_pages_and_the_last_takes_the_rest() {
     let_in(&mut parts, request, 10);
     let mut sent = Vec::new();
     while !compose(&mut parts).is_empty() {
-        let chunk = parts.prefill.end_chunk(&mut parts.cx).unwrap();
+        let chunk = parts.prefill.end_chunk(&mut parts.cx, &parts.transfers).unwrap();
         let transfer = &parts.transfers[request];
         sent.extend(parts.prefill.cut_chunk(chunk, transfer, &mut parts.cx));
-        assert_eq!(parts.prefill.end_chunk(&mut parts.cx), None);
+        assert_eq!(parts.prefill.end_chunk(&mut parts.cx, &parts.transfers), None);
         if chunk.to == Tokens(10) {
             break;
         }

@@ -97,7 +97,7 @@ impl<'a> Parts<'a> {
         while let Next::Launched(chunk) = self.prefill.compose(&mut self.cx, &self.transfers) {
             assert_eq!(self.tell(chunk.request, Signal::ComputeStarted), []);
         }
-        while let Some(chunk) = self.prefill.end_chunk(&mut self.cx) {
+        while let Some(chunk) = self.prefill.end_chunk(&mut self.cx, &self.transfers) {
             assert_eq!(self.tell(chunk.request, Signal::ComputeEnded), []);
         }
     }
