@@ -48,7 +48,6 @@ use prefill::Prefill;
 use queue::{Queue, Timer};
 use request::Requests;
 use setup::{RowRules, Setup, draft_rows, timers_max};
-use store::Store;
 use transfer::Transfers;
 
 /// A running system: the servers, the links between them, the transfers. The rules are theirs;

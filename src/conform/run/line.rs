@@ -78,7 +78,7 @@ impl Line {
     pub(super) fn scenario(&self) -> Result<Scenario, LineError> {
         let name = format!("sglang-{}", self.version);
         let profile = Profile::named(&name).ok_or_else(|| {
-            let known = Profile::ALL.iter().filter_map(|one| one.name().strip_prefix("sglang-"));
+            let known = Profile::all().iter().filter_map(|one| one.name().strip_prefix("sglang-"));
             let known: Vec<&str> = known.collect();
             let wanted = format!("must be one of {}, got \"{}\"", known.join(", "), self.version);
             LineError::Malformed { path: "version".to_owned(), message: wanted }
