@@ -34,7 +34,7 @@ fn number(name: &str) -> &str {
 fn every_number_has_a_file_and_every_file_a_twin() {
     let all = hazards();
     let found: BTreeSet<&str> = all.keys().map(|name| number(name)).collect();
-    let numbers: Vec<String> = (1..=22).chain(30..=53).map(|at| format!("h{at:02}")).collect();
+    let numbers: Vec<String> = (1..=22).chain(30..=53).chain([62, 63, 76]).map(|at| format!("h{at:02}")).collect();
     assert_eq!(found, numbers.iter().map(String::as_str).collect());
     for name in all.keys() {
         match name.strip_suffix("-sound") {
@@ -95,6 +95,24 @@ fn a_switch_is_asked_for_at_one_place() {
         ("retraction", 3),
         // Before all arrivals, or with each.
         ("resumption", 2),
+        // One request alone, and several whose demand is counted together.
+        ("admission_demand", 2),
+        // Arrivals and landings, what counts as running, what goes back, what comes back.
+        ("decode_turn", 6),
+        // When it is asked whether pages run out, and when they are taken.
+        ("eviction_demand", 2),
+        // Whether a request may come back, and how many pages it gets.
+        ("resumption_demand", 2),
+        // Prefill counts, and so does decode.
+        ("hit_count", 2),
+        // How much must be free, when pages are taken, and when the step begins.
+        ("prefill_batch", 3),
+        // Whether the chunk is kept, and whether it is sent.
+        ("aborted_chunk", 2),
+        // Whether the step counts, and what becomes of the pages.
+        ("aborted_step", 2),
+        // Who is retracted, and in which order the others go on.
+        ("retraction_order", 2),
     ]);
     let mut text = String::new();
     for room in ["world", "planner", "pool", "cache"] {

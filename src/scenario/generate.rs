@@ -46,7 +46,7 @@ const CHUNKS_MAX: u32 = 8;
 const DURATIONS: &[u64] = &[10, 1, 0, 3, 30, 100, 1_000];
 
 /// Variants that differ from the default and that no scenario makes unsound.
-pub const HARMLESS: [(&str, &str); 11] = [
+pub const HARMLESS: [(&str, &str); 23] = [
     ("decode_match_unit", "physical_page"),
     ("decode_match_unit", "token"),
     ("chunk_cut", "exact_budget"),
@@ -56,8 +56,20 @@ pub const HARMLESS: [(&str, &str); 11] = [
     ("refused_request", "served_again"),
     ("retraction", "send_again"),
     ("packing", "none"),
+    ("send_split", "crossings"),
     ("send_split", "no"),
     ("planner", "indexed"),
+    ("decode_insert", "at_activation"),
+    ("eviction_demand", "padded"),
+    ("prompt_node", "own"),
+    ("reservation_call", "extend"),
+    ("last_running", "aborted"),
+    ("split_stamp", "inherited"),
+    ("hit_count", "once_per_request"),
+    ("output_limit", "clipped"),
+    ("release_insert", "again"),
+    ("aborted_step", "counted"),
+    ("retraction_order", "batch"),
 ];
 
 /// Moments from which aborts count.
@@ -259,7 +271,8 @@ fn decode(
 ) -> DecodeConfig {
     let virtual_page = layout.virtual_page();
     let reserved_tokens = match is_crowded {
-        true => 0,
+        // More than a page, it can be more than a pool has for a request that comes back.
+        true => *choices.pick(&[0, 0, 0, virtual_page + 1]),
         false => *choices.pick(&[0, 1, layout.page_size, 0, virtual_page, 512]),
     };
     let pages = |one: &Demand| {

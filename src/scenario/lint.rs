@@ -7,12 +7,13 @@
 
 use super::Scenario;
 use crate::behaviour::{
-    AbortCleanup, AdmissionDemand, Behaviours, CacheHashUnit, CacheKey, CapacityUnit, ChunkCut,
-    ChunkHash, CommittedLength, CrossStall, DecodePrefixCut, DecodeReservation, DestinationList,
-    DoubledMessage, DraftRows, DuplicateInsert, EarlySend, EmptyLast, Flush, FreeCheck,
-    FreeSegment, LockCount, LockOnMatch, LostMessage, NextStepDemand, Packing, PrefillStart,
-    Relayout, ReleaseOnAbort, ReplicatedPool, Resumption, Rows, SendCut, SendSplit, SourceLength,
-    SourceOffset, SourceRelease, TailRelease, TransferCompletion,
+    AbortCleanup, AbortedChunk, AdmissionDemand, Behaviours, CacheHashUnit, CacheKey, CapacityUnit,
+    ChunkCut, ChunkHash, CommittedLength, CrossStall, DecodePrefixCut, DecodeReservation,
+    DecodeTurn, DestinationList, DoubledMessage, DraftRows, DuplicateInsert, EarlySend, EmptyLast,
+    EvictionDemand, Flush, FreeCheck, FreeSegment, FrontCheck, LockCount, LockOnMatch, LostMessage,
+    NextStepDemand, Packing, PrefillBatch, PrefillStart, Relayout, ReleaseOnAbort, ReplicatedPool,
+    Resumption, ResumptionDemand, Retraction, Rows, SendCut, SendSplit, SourceLength, SourceOffset,
+    SourceRelease, TailRelease, TransferCompletion,
 };
 
 mod facts;
@@ -135,6 +136,8 @@ static RULES: &[Rule] = rules! {
     source_release: SourceRelease {
         BeforeSent if |_| true =>
             "pages are given back, and can be written over, before they have been read",
+        LandedOrAborted if can_fail =>
+            "pages of a transfer that fails are given back while copies still read them",
     }
     abort_cleanup: AbortCleanup {
         ForgetsWaiting if |facts| facts.aborts =>
@@ -157,7 +160,10 @@ static RULES: &[Rule] = rules! {
     }
     lock_on_match: LockOnMatch {
         // A flush empties the cache, room or not.
-        None if |facts| facts.decode_hits && (facts.spare_pages.is_none() || facts.flushes) =>
+        None if |facts| {
+            let evicts_more = facts.behaviours.eviction_demand == EvictionDemand::Padded;
+            facts.decode_hits && (facts.spare_pages.is_none() || facts.flushes || evicts_more)
+        } =>
             "the pages of a decode hit can be evicted to make room for their own request",
     }
     lock_count: LockCount {
@@ -198,6 +204,12 @@ static RULES: &[Rule] = rules! {
         Tokens if |facts| {
             facts.several_requests() && (facts.spare_pages.is_none() || facts.reserves)
         } => "requests are let in together whose pages are more than their tokens would fill",
+        WithOutput if |facts| {
+            let comes_back = facts.behaviours.retraction == Retraction::SendAgain
+                && facts.reserves
+                && facts.spare_pages.is_none();
+            comes_back || !facts.fits_with_last_token()
+        } => "a request that fits without its last token, or comes back longer, is never let in",
     }
     next_step_demand: NextStepDemand {
         Tokens if |facts| {
@@ -259,6 +271,27 @@ static RULES: &[Rule] = rules! {
     replicated_pool: ReplicatedPool {
         RowsAndOnePage if |facts| facts.drafts =>
             "the draft rows of the highest page lie behind the pool's end",
+    }
+    decode_turn: DecodeTurn {
+        BetweenSteps if |facts| facts.spare_pages.is_none() && facts.several_requests() =>
+            "a retracted request waits for pages of a transfer that has landed, and that for it",
+    }
+    resumption_demand: ResumptionDemand {
+        Reserved if |facts| {
+            facts.reserves && facts.spare_pages.is_none() && facts.several_requests()
+        } => "a retracted request asks for what is kept back, too, which can be more than a pool has",
+    }
+    prefill_batch: PrefillBatch {
+        AtOnce if |facts| !facts.leaves_prefill_margin() =>
+            "a prompt within a page of its pool is never let in",
+    }
+    front_check: FrontCheck {
+        InputLength if |facts| !facts.fits_by_every_measure() =>
+            "a prompt is refused that would fit, or let in and never admitted, with all behind it",
+    }
+    aborted_chunk: AbortedChunk {
+        SentIfLast if can_fail =>
+            "what is sent for a request that has failed goes into pages that decode has given away",
     }
 };
 

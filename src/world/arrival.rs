@@ -75,7 +75,8 @@ const INPUT_MARGIN: u64 = 6;
 /// The most output that a request of `prompt` tokens may have, if there is a limit. A limit of 0
 /// leaves the token that prefill yields.
 pub(super) fn output_limit(scenario: &Scenario, prompt: Tokens) -> Option<Tokens> {
-    match scenario.behaviours().output_limit {
+    let behaviours = scenario.behaviours();
+    match behaviours.output_limit {
         OutputLimit::AsAsked => None,
         OutputLimit::Clipped => {
             let virtual_page = scenario.layout.page_size * scenario.layout.ranks;

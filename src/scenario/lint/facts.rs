@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use super::super::validate::{FIRST_COME, NO_CACHE};
 use super::super::{Fault, Lengths, RequestSpec, Scenario, Synthetic, TraceConfig, WorkloadConfig};
 use crate::behaviour::{
-    Behaviours, DecodeMatchUnit, EarlySend, PrefillStart, RefusedRequest, Retraction, SendSplit,
+    Behaviours, DecodeMatchUnit, EarlySend, FrontCheck, OutputLimit, PrefillStart, RefusedRequest, Retraction, SendSplit,
     SourceLength,
 };
 
@@ -50,6 +50,15 @@ pub(super) struct Facts {
     pub(super) leftover_rows: bool,
     /// Decode keeps tokens back for each request.
     pub(super) reserves: bool,
+    /// The longest prompt, in decode pages and with what is kept back, fits an empty pool.
+    reserve_fits: bool,
+    /// The longest prompt.
+    prompt_max: Option<u64>,
+    /// The longest sequence that prefill computes.
+    computed_max: Option<u64>,
+    /// Tokens of one server's pool.
+    prefill_pool: u64,
+    decode_pool: u64,
     /// Several ranks keep draft KV.
     pub(super) drafts: bool,
 }
@@ -119,6 +128,14 @@ impl Facts {
             output_inside_page: output_inside_page(&scenario.workload, virtual_page),
             leftover_rows: scenario.decode.leftover_rows > 0,
             reserves: scenario.decode.reserved_tokens > 0,
+            reserve_fits: sizes.prompt_max.is_some_and(|longest| {
+                let reserved = u64::from(scenario.decode.reserved_tokens);
+                longest.next_multiple_of(virtual_page) + reserved <= pages * virtual_page
+            }),
+            prompt_max: sizes.prompt_max,
+            computed_max: computed,
+            prefill_pool: u64::from(scenario.prefill.pages) * page,
+            decode_pool: pages * virtual_page,
             drafts: scenario.decode.draft && scenario.layout.ranks > 1,
         }
     }
@@ -158,6 +175,28 @@ impl Facts {
     pub(super) fn has_token_for_each(&self) -> bool {
         let spare = self.spare_pages.zip(self.requests);
         spare.is_some_and(|(pages, requests)| pages * self.virtual_page >= requests)
+    }
+
+    /// Every request's tokens, those that are never stored included, fit an empty decode pool.
+    pub(super) fn fits_with_last_token(&self) -> bool {
+        let is_clipped = self.behaviours.output_limit == OutputLimit::Clipped
+            && self.behaviours.front_check == FrontCheck::InputLength;
+        is_clipped || self.length_max.is_some_and(|longest| longest <= self.decode_pool)
+    }
+
+    /// Whatever prefill computes leaves more than a page and a token of an empty pool.
+    pub(super) fn leaves_prefill_margin(&self) -> bool {
+        self.computed_max.is_some_and(|longest| longest + 1 + self.page < self.prefill_pool)
+    }
+
+    /// Empty pools could serve every request, and every prompt is six tokens shorter than either.
+    pub(super) fn fits_by_every_measure(&self) -> bool {
+        let stored = self.length_max.is_some_and(|longest| longest - 1 <= self.decode_pool);
+        let computed = self.computed_max.is_some_and(|longest| longest <= self.prefill_pool);
+        let shorter = self
+            .prompt_max
+            .is_some_and(|longest| longest + 6 < self.prefill_pool.min(self.decode_pool));
+        self.reserve_fits && stored && computed && shorter
     }
 
     /// Decode can count rows that are in no page. Elsewhere tokens fit exactly if their pages do.

@@ -71,6 +71,18 @@ fn sound_alternatives_have_no_objection() {
         "behaviour.packing=none",
         "behaviour.send_split=no",
         "behaviour.planner=indexed",
+        "behaviour.send_split=crossings",
+        "behaviour.decode_insert=at_activation",
+        "behaviour.eviction_demand=padded",
+        "behaviour.prompt_node=own",
+        "behaviour.reservation_call=extend",
+        "behaviour.last_running=aborted",
+        "behaviour.split_stamp=inherited",
+        "behaviour.hit_count=once_per_request",
+        "behaviour.output_limit=clipped",
+        "behaviour.release_insert=again",
+        "behaviour.aborted_step=counted",
+        "behaviour.retraction_order=batch",
     ] {
         assert_eq!(objected(&[TRACE, assignment]), [""; 0], "{assignment}");
     }
@@ -85,10 +97,16 @@ fn releases_are_judged_by_what_acts() {
     let none = [""; 0];
     assert_eq!(release("sglang-0.5.17", &["decode.cache=none"]), none);
     assert_eq!(release("sglang-0.5.20", &[]), ["packing"]);
-    assert_eq!(release("sglang-0.5.23", &[]), none);
+    let scheduler = ["decode_turn", "resumption_demand", "prefill_batch", "front_check"];
+    let reserve = "decode.reserved_tokens=512";
+    assert_eq!(release("sglang-0.5.23", &[reserve]), scheduler);
+    assert_eq!(release("sglang-0.5.23", &["decode.reserved_tokens=0"]).len(), 3);
+    assert_eq!(lint(&with(&["profile=sglang-0.5.23"])), []);
     let abort = "faults=[{abort={request=0}}]";
     assert_eq!(release("sglang-0.5.20", &[abort]), ["release_on_abort", "packing"]);
-    assert_eq!(release("sglang-0.5.23", &[abort]), ["release_on_abort"]);
+    let with_abort = release("sglang-0.5.23", &[abort, reserve]);
+    let at_ends = ["release_on_abort", "source_release"];
+    assert_eq!(with_abort, [&at_ends[..], &scheduler, &["aborted_chunk"]].concat());
     assert_eq!(lint(&with(&["profile=sglang-0.5.20"])), []);
     assert_eq!(Profile::all().len(), 4);
 }
@@ -228,6 +246,91 @@ fn early_release_matters_with_aborts_and_with_refusals() {
 }
 
 #[test]
+fn what_an_abort_leaves_behind_matters_where_a_request_can_fail() {
+    for (switch, variant) in
+        [("source_release", "landed_or_aborted"), ("aborted_chunk", "sent_if_last")]
+    {
+        let set = &*format!("behaviour.{switch}={variant}");
+        let fault = |fault: &str| format!("faults=[{{{fault}={{request=0}}}}]");
+        check(switch, &[(&[set], false), (&[set, &*fault("abort")], true)]);
+        let lost = "faults=[{lose={request=0,message=0}}]";
+        check(switch, &[(&[set, lost], true)]);
+    }
+}
+
+#[test]
+fn what_a_retracted_request_waits_for_matters_where_decode_pages_run_out() {
+    let turn = "behaviour.decode_turn=between_steps";
+    let alone = "workload={requests=[{prompt=[{content=1,len=7}],output=2}]}";
+    // Eleven tokens each at the most: three pages, six for both.
+    let (six, five) = ("decode.pages=6", "decode.pages=5");
+    check(
+        "decode_turn",
+        &[
+            (&[turn], false),
+            (&[turn, six], false),
+            (&[turn, five], true),
+            (&[turn, five, alone], false),
+            (&[TRACE, turn], true),
+        ],
+    );
+    let reserved = "behaviour.resumption_demand=reserved";
+    let one = "decode.reserved_tokens=1";
+    check(
+        "resumption_demand",
+        &[
+            (&[reserved, one], false),
+            (&[reserved, five], false),
+            (&[reserved, five, one], true),
+            (&[reserved, five, one, alone], false),
+            (&[TRACE, reserved, one], true),
+        ],
+    );
+}
+
+#[test]
+fn margins_matter_where_a_request_is_near_the_size_of_a_pool() {
+    // The longest prompt has 9 tokens, and 11 with its output; prefill pages of 2, decode of 4.
+    let demand = "behaviour.admission_demand=with_output";
+    check(
+        "admission_demand",
+        &[
+            (&[demand], false),
+            (&[demand, "decode.pages=3"], false),
+            (&[demand, "workload.requests.1.output=4", "decode.pages=3"], true),
+            (&[DRAWN, demand], false),
+            (&[TRACE, demand], true),
+            (&[DRAWN, demand, "behaviour.retraction=send_again"], false),
+        ],
+    );
+    let at_once = "behaviour.prefill_batch=at_once";
+    check(
+        "prefill_batch",
+        &[
+            (&[at_once], false),
+            (&[at_once, "prefill.pages=7"], false),
+            (&[at_once, "prefill.pages=6"], true),
+            (&[TRACE, at_once], true),
+        ],
+    );
+    let length = "behaviour.front_check=input_length";
+    check(
+        "front_check",
+        &[
+            (&[length], false),
+            (&[length, "prefill.pages=8"], false),
+            (&[length, "prefill.pages=7"], true),
+            (&[length, "decode.pages=4"], false),
+            (&[length, "decode.pages=3"], true),
+            (&[length, "decode.reserved_tokens=52"], false),
+            (&[length, "decode.reserved_tokens=53"], true),
+            (&[length, "workload.requests.1.output=57"], true),
+            (&[TRACE, length], true),
+        ],
+    );
+}
+
+#[test]
 fn an_unlocked_match_matters_where_the_decode_cache_is_evicted() {
     let none = "behaviour.lock_on_match=none";
     check(
@@ -237,6 +340,7 @@ fn an_unlocked_match_matters_where_the_decode_cache_is_evicted() {
             // Eleven tokens each at the most: three pages, six for both.
             (&[none, "decode.pages=6"], false),
             (&[none, "decode.pages=5"], true),
+            (&[none, "behaviour.eviction_demand=padded"], true),
             (&[none, "decode.pages=5", "decode.cache=none"], false),
             (&[none, "faults=[{flush={side=\"decode\",at=1}}]"], true),
             (&[TRACE, none], true),

@@ -66,10 +66,10 @@ pub(super) struct Decode {
     /// Whether a running request may be about to open a page.
     may_open: bool,
     late: LateRows,
-    /// Whether the last step could not begin, because a wrong estimate (`next_step_demand`) had
-    /// promised pages that the pool does not have, and none were given back since. No retracted
-    /// request comes back meanwhile: it would be retracted and come back by turns, without end
-    /// within one tick.
+    /// Whether the last step could not begin, because a wrong estimate (`next_step_demand`,
+    /// `resumption_demand`) had promised pages that the pool does not have, and none were given
+    /// back since. No retracted request comes back meanwhile: it would be retracted and come back
+    /// by turns, without end within one tick.
     stuck: bool,
 }
 

@@ -38,6 +38,8 @@ pub(in crate::world) struct RequestState {
     pub(super) host: Option<HostCopy>,
     /// Whether what its failed transfer had reserved may go back at the server's next turn.
     pub(super) is_drained: bool,
+    /// Positions that it had stored when it last came back from the host.
+    pub(super) restored: Tokens,
     /// Pages, from the prompt's first on, that it has put into the cache.
     pub(super) inserted: Pages,
 }
@@ -53,6 +55,7 @@ impl RequestState {
             target: None,
             host: None,
             is_drained: false,
+            restored: Tokens(0),
             inserted: Pages(0),
         }
     }

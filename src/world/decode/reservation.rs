@@ -185,13 +185,11 @@ impl Decode {
     fn can_promise(&self, request: RequestId, pages: Pages, setup: &Setup<'_>) -> bool {
         let reserved = u64::from(setup.scenario.decode.reserved_tokens);
         if self.requests[request].status == Status::Retracted {
-            return match setup.switches.resumption_demand {
-                ResumptionDemand::NextToken => pages <= self.store.room(),
-                ResumptionDemand::Reserved => {
-                    let kept = reserved * (self.active() + 1);
-                    setup.in_tokens(pages) + kept <= setup.in_tokens(self.store.room())
-                }
+            let kept = match setup.switches.resumption_demand {
+                ResumptionDemand::NextToken => 0,
+                ResumptionDemand::Reserved => reserved * (self.active() + 1),
             };
+            return setup.in_tokens(pages) + kept <= setup.in_tokens(self.store.room());
         }
         let to_resume = |&request: &RequestId| setup.in_tokens(self.to_resume(request, setup));
         let retracted: u64 = self.retracted.iter().map(to_resume).sum();
@@ -203,12 +201,8 @@ impl Decode {
     fn to_resume(&self, request: RequestId, setup: &Setup<'_>) -> Pages {
         // Without a host copy, the next token is the last one that prefill computes.
         let state = &self.requests[request];
-        let next = match setup.switches.resumption_demand {
-            ResumptionDemand::NextToken => Tokens(1),
-            ResumptionDemand::Reserved => Tokens(0),
-        };
         match &state.host {
-            Some(host) => setup.layout.pages_needed(host.stored + next),
+            Some(host) => setup.layout.pages_needed(host.stored + next_token(setup)),
             None => setup.layout.pages_needed(state.length),
         }
     }
@@ -367,18 +361,16 @@ impl Decode {
             return false;
         }
         self.evict_for(wanted, cx);
-        let stored = self.requests[request].host.as_ref().map_or(Tokens(0), |host| host.stored);
-        let Some(pages) = self.take_pages((Tokens(0), stored), wanted, &cx.setup) else {
+        let none = Tokens(0);
+        let stored = self.requests[request].host.as_ref().map_or(none, |host| host.stored);
+        let room = stored + next_token(&cx.setup);
+        let Some(pages) = self.take_pages((none, room), wanted, &cx.setup) else {
             return false;
         };
         let store = &mut self.store;
         let state = &mut self.requests[request];
         let HostCopy { stored, rows } = state.host.take().expect("it has a host copy");
-        let none = Tokens(0);
-        let room = match cx.setup.switches.resumption_demand {
-            ResumptionDemand::NextToken => stored + Tokens(1),
-            ResumptionDemand::Reserved => stored,
-        };
+        state.restored = stored;
         let event = Event::Reserved {
             server: store.server,
             request,
@@ -422,6 +414,14 @@ impl Decode {
                 self.store.pool.extend(&[growth]).ok().map(|pages| pages.concat())
             }
         }
+    }
+}
+
+/// Tokens beyond those stored for which a request that comes back gets pages at once.
+fn next_token(setup: &Setup<'_>) -> Tokens {
+    match setup.switches.resumption_demand {
+        ResumptionDemand::NextToken => Tokens(1),
+        ResumptionDemand::Reserved => Tokens(0),
     }
 }
 

@@ -285,6 +285,8 @@ impl Decode {
         let target = self.take_running(request, &cx.setup);
         cx.log.note(&Note::Retracted { request, stored: target.stored });
         self.leave_running(request, &target, target.own(), cx);
+        // It came back alone and in vain, and would do so again.
+        self.stuck |= self.running.is_empty() && self.requests[request].restored == target.stored;
         self.retracted.push_back(request);
         cx.reached(request, Moment::Retracted);
     }

@@ -18,6 +18,8 @@ pub(super) struct Batch {
     pub(super) chunks: Vec<Chunk>,
     /// Tokens of the pool that are promised to the chunks, where they get their pages all at once.
     pub(super) promised: Tokens,
+    /// The request that was cut and with whose next chunk the step begins.
+    pub(super) goes_on: Option<RequestId>,
     /// A request that found no room, and the one that was asked to give way to it.
     pub(super) making_way: Option<(RequestId, RequestId)>,
 }
@@ -25,7 +27,7 @@ pub(super) struct Batch {
 impl Batch {
     /// An empty step of `budget` tokens.
     pub(super) fn new(budget: Tokens) -> Batch {
-        Batch { budget, chunks: Vec::new(), promised: Tokens(0), making_way: None }
+        Batch { budget, chunks: Vec::new(), promised: Tokens(0), goes_on: None, making_way: None }
     }
 
     /// Adds a chunk, which costs whole pages of the budget.

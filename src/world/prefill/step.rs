@@ -55,6 +55,7 @@ impl Prefill {
             return match cut {
                 Some(request) => {
                     cx.log.mark(Mark::ChunkMany);
+                    let batch = Batch { goes_on: Some(request), ..batch };
                     self.launch(request, batch, cx)
                 }
                 None => {
@@ -327,10 +328,8 @@ impl Prefill {
             return Next::Composed;
         }
         if cx.setup.switches.prefill_batch == PrefillBatch::AtOnce {
-            let first = batch.chunks[0];
-            let goes_on = self.requests[first.request].was_started.then_some(first.request);
             if !self.take_at_once(&batch.chunks, cx) {
-                self.take_back(&batch.chunks, goes_on, cx);
+                self.take_back(&batch.chunks, batch.goes_on, cx);
                 return Next::Composed;
             }
             for &Chunk { request, from, to } in &batch.chunks {
