@@ -5,8 +5,8 @@ use std::collections::BTreeSet;
 use super::super::validate::{FIRST_COME, NO_CACHE};
 use super::super::{Fault, Lengths, RequestSpec, Scenario, Synthetic, TraceConfig, WorkloadConfig};
 use crate::behaviour::{
-    Behaviours, DecodeMatchUnit, EarlySend, FrontCheck, OutputLimit, PrefillStart, RefusedRequest, Retraction, SendSplit,
-    SourceLength,
+    Behaviours, DecodeMatchUnit, EarlySend, FrontCheck, OutputLimit, PrefillStart, RefusedRequest,
+    Retraction, SendSplit, SourceLength,
 };
 
 /// Facts about a scenario. `None`, or `false` where `true` would be a guarantee, stands for what

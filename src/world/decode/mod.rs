@@ -125,8 +125,14 @@ impl Decode {
         self.requests.push(RequestState::new(prompt));
     }
 
-    /// The request waits for a reservation: it has arrived, or is to be served once more.
+    /// The request waits for a reservation: it has arrived, or is to be served once more. What its
+    /// failed transfer still held until the server's next turn goes back first.
     pub(super) fn wait(&mut self, request: RequestId, cx: &mut Context<'_>) {
+        if std::mem::take(&mut self.requests[request].is_drained) {
+            self.leave_transfers(request);
+            self.failed.retain(|&failed| failed != request);
+            self.return_reserved(request, cx);
+        }
         self.requests[request].status = Status::Waiting;
         self.waiting.push_back(request);
         cx.wake(self.store.server);
