@@ -271,8 +271,7 @@ fn decode(
 ) -> DecodeConfig {
     let virtual_page = layout.virtual_page();
     let reserved_tokens = match is_crowded {
-        // More than a page, it can be more than a pool has for a request that comes back.
-        true => *choices.pick(&[0, 0, 0, virtual_page + 1]),
+        true => 0,
         false => *choices.pick(&[0, 1, layout.page_size, 0, virtual_page, 512]),
     };
     let pages = |one: &Demand| {

@@ -11,7 +11,8 @@ use crate::engine::Release;
 /// The oldest first.
 pub(super) const ALL: &[Release] = &[V0_5_17, V0_5_20, V0_5_23];
 
-/// The checked planner, no packing, release at once; no decode cache with more than one rank.
+/// The checked planner, no packing, release at once; no decode cache with more than one rank. Its
+/// schedulers were neither read nor run: where switches decide about them they are at the default.
 const V0_5_17: Release = Release {
     name: "sglang-0.5.17",
     behaviours: || Behaviours {
@@ -23,7 +24,8 @@ const V0_5_17: Release = Release {
     },
     forbids_striped_decode_cache: true,
 };
-/// The indexed planner; packs against the whole buffer; releases at once.
+/// The indexed planner; packs against the whole buffer; releases at once. As to its schedulers, see
+/// 0.5.17.
 const V0_5_20: Release = Release {
     name: "sglang-0.5.20",
     behaviours: || Behaviours {
@@ -34,7 +36,8 @@ const V0_5_20: Release = Release {
     },
     forbids_striped_decode_cache: false,
 };
-/// The indexed planner; packs region by region and splits; drained or after a timeout.
+/// The indexed planner; packs region by region and splits; drained or after a timeout. Both its
+/// schedulers were run: [`crate::conform`] holds this profile against what they did.
 const V0_5_23: Release = Release {
     name: "sglang-0.5.23",
     behaviours: || Behaviours {
