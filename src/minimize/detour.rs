@@ -9,7 +9,7 @@ use super::{fields, layout, times};
 use crate::scenario::{
     Fault, LayoutConfig, LinkConfig, Moment, RequestSpec, Scenario, WorkloadConfig,
 };
-use crate::units::Tick;
+use crate::units::{Tick, Tokens};
 
 /// Time for a request of small numbers to end before the next one arrives.
 const APART_TICKS: u64 = 1_000_000;
@@ -19,7 +19,11 @@ pub(super) fn starts(search: &Search) -> Vec<Scenario> {
     let best = search.best();
     let (apart, roomy) = (apart(best), roomy(best));
     let both = self::roomy(&apart);
-    let mut list = vec![apart, page_chunks(&roomy), tight(best)];
+    let mut list = vec![apart, page_chunks(&roomy)];
+    // What is tight can go down token by token, so that the shortest comes first.
+    let LayoutConfig { page_size, ranks } = best.layout;
+    list.extend([1, page_size, page_size * ranks].map(|length| tight(&short(best, length))));
+    list.push(tight(best));
     for (page_size, ranks) in [(1, 1), (2, 1), (1, 2), (2, 2)] {
         let layout = LayoutConfig { page_size, ranks };
         if page_size * ranks <= best.layout.page_size * best.layout.ranks {
@@ -70,6 +74,18 @@ fn roomy(scenario: &Scenario) -> Scenario {
         *pages = pages.saturating_mul(4);
     }
     roomy
+}
+
+/// Every run of a prompt is at most so long. What goes wrong near the size of a pool stays only if
+/// prompts and pools shrink at once.
+fn short(scenario: &Scenario, length: u32) -> Scenario {
+    let mut short = scenario.clone();
+    if let WorkloadConfig::Requests(list) = &mut short.workload {
+        for run in list.iter_mut().flat_map(|spec| &mut spec.prompt) {
+            run.len = run.len.min(Tokens(length));
+        }
+    }
+    short
 }
 
 /// Pools that just hold the longest request, and nothing kept back.

@@ -72,6 +72,9 @@ pub const HARMLESS: [(&str, &str); 23] = [
     ("retraction_order", "batch"),
 ];
 
+/// Switches whose harmless variants keep pools from running out, and are drawn seldom for that.
+const HIDING: [&str; 2] = ["last_running", "output_limit"];
+
 /// Moments from which aborts count.
 pub(crate) const MOMENTS: [Moment; 7] = [
     Moment::Copying,
@@ -176,7 +179,8 @@ fn harmless(choices: &mut impl Choices) -> Overrides {
     let mut pick = |switch: &SwitchInfo| {
         let is_harmless = |at: &usize| HARMLESS.contains(&(switch.name, switch.variants[*at].name));
         let variants: Vec<usize> = (1..switch.variants.len()).filter(is_harmless).collect();
-        let is_unusual = !variants.is_empty() && choices.chance(weight, 4);
+        let out_of = if HIDING.contains(&switch.name) { 32 } else { 4 };
+        let is_unusual = !variants.is_empty() && choices.chance(weight, out_of);
         is_unusual.then(|| *choices.pick(&variants))
     };
     Overrides::draw(&mut pick)

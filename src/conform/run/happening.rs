@@ -14,7 +14,7 @@ pub enum Level {
     Demand,
     /// Which pages.
     Pages,
-    /// When.
+    /// The tick of each.
     Ticks,
 }
 

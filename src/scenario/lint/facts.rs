@@ -50,7 +50,7 @@ pub(super) struct Facts {
     pub(super) leftover_rows: bool,
     /// Decode keeps tokens back for each request.
     pub(super) reserves: bool,
-    /// The longest prompt, in decode pages and with what is kept back, fits an empty pool.
+    /// See [`reserve_fits`].
     reserve_fits: bool,
     /// The longest prompt.
     prompt_max: Option<u64>,
@@ -75,10 +75,7 @@ impl Facts {
 
         // A step admits whole pages of every request, so that requests which wait together can be
         // cut although each alone would fit.
-        let computed = match behaviours.retraction {
-            Retraction::HostCopy => sizes.prompt_max,
-            Retraction::SendAgain => sizes.length_max,
-        };
+        let computed = sizes.computed_max(behaviours.retraction);
         let all = computed.zip(sizes.requests);
         let one_chunk =
             all.is_some_and(|(longest, count)| count * longest.next_multiple_of(page) <= chunk);
@@ -128,10 +125,7 @@ impl Facts {
             output_inside_page: output_inside_page(&scenario.workload, virtual_page),
             leftover_rows: scenario.decode.leftover_rows > 0,
             reserves: scenario.decode.reserved_tokens > 0,
-            reserve_fits: sizes.prompt_max.is_some_and(|longest| {
-                let reserved = u64::from(scenario.decode.reserved_tokens);
-                longest.next_multiple_of(virtual_page) + reserved <= pages * virtual_page
-            }),
+            reserve_fits: reserve_fits(scenario, sizes.prompt_max, virtual_page),
             prompt_max: sizes.prompt_max,
             computed_max: computed,
             prefill_pool: u64::from(scenario.prefill.pages) * page,
@@ -212,6 +206,13 @@ impl Facts {
     }
 }
 
+/// The longest prompt, in whole pages and with what is kept back, fits an empty decode pool.
+fn reserve_fits(scenario: &Scenario, longest: Option<u64>, virtual_page: u64) -> bool {
+    let reserved = u64::from(scenario.decode.reserved_tokens);
+    let pool = u64::from(scenario.decode.pages) * virtual_page;
+    longest.is_some_and(|longest| longest.next_multiple_of(virtual_page) + reserved <= pool)
+}
+
 /// What a workload says of its requests before any is made.
 #[derive(Default)]
 struct Sizes {
@@ -230,6 +231,14 @@ impl Sizes {
             WorkloadConfig::Trace(TraceConfig { requests_max, .. }) => {
                 Sizes { requests: requests_max.map(u64::from), ..Sizes::default() }
             }
+        }
+    }
+
+    /// The longest sequence that prefill computes.
+    fn computed_max(&self, retraction: Retraction) -> Option<u64> {
+        match retraction {
+            Retraction::HostCopy => self.prompt_max,
+            Retraction::SendAgain => self.length_max,
         }
     }
 
