@@ -40,6 +40,8 @@ pub mod finding;
 pub mod fuzzing;
 pub mod layout;
 pub mod limits;
+#[cfg(feature = "cli")]
+pub mod live;
 pub mod memory;
 pub mod minimize;
 pub mod oracle;

@@ -110,3 +110,18 @@ pub const HUNT_SECONDS: RangeInclusive<u64> = 1..=86_400;
 pub const HUNT_EXECUTIONS: RangeInclusive<u64> = 1..=1_000_000_000;
 /// Seconds of a night: a week.
 pub const NIGHT_SECONDS: RangeInclusive<u64> = 1..=604_800;
+/// Events of one scenario that a driver of live mode may tell: a hundred times what the largest
+/// drawn scenario has.
+pub const LIVE_EVENTS_MAX: usize = 1_000_000;
+/// Bytes of one line of a driver: the pages of a request with the longest prompt drawn fit.
+pub const LIVE_LINE_BYTES_MAX: u64 = 1 << 24;
+/// Characters of a driver's line that a message shows.
+pub const LIVE_SHOWN_CHARS: usize = 160;
+/// Answers in a row that a driver may fail to give before a session ends.
+pub const LIVE_FAILURES_MAX: u32 = 5;
+/// Runs of the model that making one find smaller may take; questions to the driver are fewer.
+pub const LIVE_SHRINK_RUNS: u64 = 5_000;
+/// Scenarios of one live session.
+pub const LIVE_RUNS: RangeInclusive<u64> = 0..=10_000_000;
+/// Seconds of a live session, or of one answer: at most a day.
+pub const LIVE_SECONDS: RangeInclusive<u64> = 1..=86_400;

@@ -537,3 +537,63 @@ fn two_recordings_are_told_apart_by_kinds_of_difference() {
     assert!(message.contains("must ask something that"), "{message}");
     kvseam(&["watch-release", "-", "-"]).message();
 }
+
+/// A driver that is a script: it says who it is, and answers every scenario with `events`.
+fn scripted_driver(name: &str, events: &str) -> (std::path::PathBuf, String) {
+    let folder = scratch(name);
+    let hello = serde_json::json!({"hello": {
+        "protocol": 1, "engine": "sglang", "version": "0.5.23",
+        "can": {"calls": [], "page_sizes": [4], "ranks": [1, 2], "caches": ["radix"],
+                "evictions": ["lru"], "admissions": ["first_come"], "aborts": false,
+                "namespaces": false, "costs": false},
+        "stubs": ["all of it"], "changed": []}});
+    let script = format!(
+        "read question\necho '{hello}'\nwhile read question; do\n{events}\n\
+         echo '{{\"done\": {{\"crashed\": null}}}}'\ndone\n"
+    );
+    let file = folder.join("driver.sh");
+    std::fs::write(&file, script).unwrap();
+    let command = format!("sh {}", text(&file));
+    (folder, command)
+}
+
+#[test]
+fn a_live_engine_that_does_nothing_differs_and_one_that_is_stuck_has_a_defect() {
+    for (name, events, code, kind) in [
+        ("live-idle", "", 4, "difference at level 1: "),
+        (
+            "live-stuck",
+            "echo '{\"event\": {\"t\": 0, \"ev\": \"arrives\", \"r\": 0, \"prompt\": 1}}'\n\
+             echo '{\"event\": {\"t\": 0, \"ev\": \"stuck\", \"r\": null, \"requests\": [0]}}'",
+            3,
+            "defect: requests are stuck after: arrives",
+        ),
+    ] {
+        let (folder, command) = scripted_driver(name, events);
+        let words = ["conform", "--live", &command, "--runs", "4", "--shrink", "50", "--out"];
+        let answer =
+            kvseam(&[&words[..], &[text(&folder), "--format", "json"]].concat()).json(code);
+        assert_eq!((&answer["runs"], &answer["agree"][0]), (&4.into(), &0.into()));
+        let finds = answer["finds"].as_array().unwrap();
+        let is_kind = |find: &&Value| find["kind"].as_str().unwrap().starts_with(kind);
+        let find = finds.iter().find(is_kind).expect("it was found");
+        assert_eq!(find["requests"], 1, "{find}");
+        assert!(Path::new(find["file"].as_str().unwrap()).is_file());
+        let ledger = std::fs::read_to_string(folder.join("ledger.jsonl")).unwrap();
+        assert_eq!(ledger.lines().count(), 5);
+    }
+}
+
+#[test]
+fn a_live_driver_that_refuses_or_has_no_profile_ends_with_2_and_the_reason() {
+    let refuses = r#"sh -c 'echo "{\"refused\": \"must be one of 0.5.23, got 0.4\"}"'"#;
+    let message = kvseam(&["conform", "--live", refuses]).message();
+    assert!(message.contains("must be one of 0.5.23, got 0.4"), "{message}");
+    let (_folder, command) = scripted_driver("live-unknown", "");
+    let script = std::fs::read_to_string(command.strip_prefix("sh ").unwrap()).unwrap();
+    std::fs::write(command.strip_prefix("sh ").unwrap(), script.replace("0.5.23", "0.4")).unwrap();
+    let message = kvseam(&["conform", "--live", &command]).message();
+    assert!(message.contains("sglang-0.4") && message.contains("sglang-0.5.23"), "{message}");
+    kvseam(&["conform", "--runs", "4", "x.jsonl"]).message();
+    kvseam(&["conform"]).message();
+}

@@ -38,6 +38,7 @@ const ROOMS: &[&str] = &[
     "reference",
     "minimize",
     "conform",
+    "live",
     "sweep",
     "report",
     "picture",

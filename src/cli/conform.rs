@@ -1,4 +1,4 @@
-//! `kvseam conform`: recorded answers of a real engine against the model.
+//! `kvseam conform`: answers of a real engine, recorded or live, against the model.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -9,7 +9,7 @@ use serde_json::Value;
 
 use super::input::Lines;
 use super::output::{Align, Format, FormatArgs, columns, print, print_json, row};
-use super::{CliError, Exit};
+use super::{CliError, Exit, live};
 use crate::conform::{self, Agreement, Checked, Level, LineError, Mismatch};
 use crate::report::number::count;
 
@@ -20,7 +20,8 @@ const EXAMPLES: &str = "\
 Examples:
   kvseam conform tests/vectors/plan.jsonl
   kvseam conform runs.jsonl --level 3
-  record | kvseam conform - --format json";
+  record | kvseam conform - --format json
+  kvseam conform --live 'python3 sims/conformance/live_sglang.py' --runs 1000";
 
 /// Replays recorded answers of a real engine, one a line, against the model.
 ///
@@ -28,15 +29,23 @@ Examples:
 /// Whole runs are compared level by level: 1 prefixes, hits, chunks, pieces, numbers of pages and
 /// endings; 2 also evictions, retractions, output lengths and what is left in the pools; 3 also
 /// page ids; 4 also ticks. Exit code 4 when anything differs.
+///
+/// With `--live` a driver runs scenarios on the engine itself: they are drawn, what the engine does
+/// is compared in the same levels and judged on its own, and of each kind of finding the first is
+/// made smaller and written to a file with what both sides did. Exit code 3 when the engine has a
+/// defect, whether the model has it or not; 4 when both differ; 1 when only answers are missing.
 #[derive(Args)]
 #[command(before_help = EXAMPLES)]
 pub(super) struct ConformArgs {
     /// JSON lines; `-` is standard input.
-    file: PathBuf,
+    #[arg(required_unless_present = "live")]
+    file: Option<PathBuf>,
     /// Compares whole runs up to this level only.
     #[arg(long, default_value_t = Level::ALL.len() as u8, value_name = "LEVEL",
           value_parser = value_parser!(u8).range(1..=Level::ALL.len() as i64))]
     level: u8,
+    #[command(flatten)]
+    live: live::LiveArgs,
     #[command(flatten)]
     output: FormatArgs,
 }
@@ -84,7 +93,11 @@ enum What {
 
 pub(super) fn run(args: &ConformArgs) -> Result<Exit, CliError> {
     let most = Level::numbered(args.level.into()).expect("the parser knows the levels");
-    let mut lines = Lines::open(&args.file)?;
+    if let Some(command) = &args.live.live {
+        return live::ask(&args.live, command, most, args.output.format);
+    }
+    let file = args.file.as_deref().expect("the parser asks for it");
+    let mut lines = Lines::open(file)?;
     let mut answer = Answer::default();
     while let Some(line) = lines.next()? {
         let checked = conform::check_line(line, most);
@@ -137,7 +150,7 @@ impl Answer {
             Some(difference) => {
                 self.lined(conform::Format::Run).failed += 1;
                 let text = difference.to_string();
-                let conform::Difference { level, recorded, model } = difference;
+                let conform::Difference { level, recorded, model, .. } = difference;
                 self.differs(line, What::Run { level: level.number(), recorded, model }, text);
             }
         }

@@ -22,6 +22,7 @@ mod input;
 mod interrupt;
 mod lint;
 mod list;
+mod live;
 mod merge;
 mod minimize;
 mod nightly;

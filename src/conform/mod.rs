@@ -23,7 +23,9 @@ use serde_json::Value;
 use thiserror::Error;
 
 pub use plan::plan_line;
-pub use run::{Agreement, Difference, Level, run_scenario};
+#[cfg(test)]
+pub(crate) use run::told;
+pub use run::{Agreement, BothRuns, Difference, Level, run_scenario};
 
 use crate::wording::json_line;
 

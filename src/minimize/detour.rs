@@ -14,16 +14,21 @@ use crate::units::{Tick, Tokens};
 /// Time for a request of small numbers to end before the next one arrives.
 const APART_TICKS: u64 = 1_000_000;
 
+/// Offers short prompts in pools that just hold them. What goes wrong near the size of a pool stays
+/// only if both shrink at once.
+pub(super) fn shrink_prompts_and_pools(search: &mut Search) {
+    let LayoutConfig { page_size, ranks } = search.best().layout;
+    for length in [1, page_size, page_size * ranks] {
+        search.offer(tight(&short(search.best(), length)));
+    }
+}
+
 /// Where detours begin.
 pub(super) fn starts(search: &Search) -> Vec<Scenario> {
     let best = search.best();
     let (apart, roomy) = (apart(best), roomy(best));
     let both = self::roomy(&apart);
-    let mut list = vec![apart, page_chunks(&roomy)];
-    // What is tight can go down token by token, so that the shortest comes first.
-    let LayoutConfig { page_size, ranks } = best.layout;
-    list.extend([1, page_size, page_size * ranks].map(|length| tight(&short(best, length))));
-    list.push(tight(best));
+    let mut list = vec![apart, page_chunks(&roomy), tight(best)];
     for (page_size, ranks) in [(1, 1), (2, 1), (1, 2), (2, 2)] {
         let layout = LayoutConfig { page_size, ranks };
         if page_size * ranks <= best.layout.page_size * best.layout.ranks {
@@ -76,8 +81,7 @@ fn roomy(scenario: &Scenario) -> Scenario {
     roomy
 }
 
-/// Every run of a prompt is at most so long. What goes wrong near the size of a pool stays only if
-/// prompts and pools shrink at once.
+/// Every run of a prompt is at most so long.
 fn short(scenario: &Scenario, length: u32) -> Scenario {
     let mut short = scenario.clone();
     if let WorkloadConfig::Requests(list) = &mut short.workload {

@@ -34,7 +34,7 @@ mod times;
 
 pub use size::Size;
 
-use search::Search;
+use search::{Goal, Search};
 
 /// What the minimiser has found.
 #[derive(Clone, Debug)]
@@ -67,7 +67,7 @@ pub enum MinimizeError {
     #[error("the scenario must show {}, got no such finding", .0.name())]
     NotFound(Code),
     /// Two runs of the scenario differ.
-    #[error("two runs of the scenario must be equal, got two digests")]
+    #[error("two runs of the scenario must be equal, got two that differ")]
     NotDeterministic,
 }
 
@@ -85,15 +85,43 @@ pub fn minimize(
     if let Some(&absent) = goal.iter().find(|&&code| run.findings.count(code) == 0) {
         return Err(MinimizeError::NotFound(absent));
     }
-    let written = requests::write_out(scenario, folder).map_err(RunError::from)?;
-    let mut search = Search::new(written, goal, runs_max)?;
+    let written = written_out(scenario, folder)?;
+    let mut search = Search::new(written, Goal::Codes(goal), runs_max)?;
     let before = search.size();
     requests::drop_what_came_later(&mut search);
+    Ok(smallest(search, before, naming::named))
+}
+
+/// Makes `scenario` smaller while `test` says yes to it, which must be true of the scenario itself.
+/// The title stays, and nothing is expected of the result.
+pub fn minimize_while(
+    scenario: &Scenario,
+    test: &dyn Fn(&Scenario) -> bool,
+    runs_max: u64,
+) -> Result<Minimized, MinimizeError> {
+    let written = written_out(scenario, Path::new(""))?;
+    let search = Search::new(written, Goal::Test(test), runs_max)?;
+    let before = search.size();
+    Ok(smallest(search, before, Search::into_best))
+}
+
+/// `scenario` with each request spelled out and its contents numbered anew, whatever its source.
+/// Trace paths start at `folder`.
+pub fn written_out(scenario: &Scenario, folder: &Path) -> Result<Scenario, MinimizeError> {
+    Ok(requests::write_out(scenario, folder).map_err(RunError::from)?)
+}
+
+/// Searches to the end, and takes the result.
+fn smallest<'a>(
+    mut search: Search<'a>,
+    before: Size,
+    take: impl FnOnce(Search<'a>) -> Scenario,
+) -> Minimized {
     descend(&mut search);
     while detour(&mut search) {}
     let is_fixed_point = !search.is_used_up();
     let (after, tried, runs) = (search.size(), search.tried(), search.runs());
-    Ok(Minimized { scenario: naming::named(search), before, after, tried, runs, is_fixed_point })
+    Minimized { scenario: take(search), before, after, tried, runs, is_fixed_point }
 }
 
 /// Lets passes take turns until a whole round changes nothing.
@@ -102,6 +130,7 @@ fn descend(search: &mut Search) {
     while size != Some(search.size()) {
         size = Some(search.size());
         requests::shrink(search);
+        detour::shrink_prompts_and_pools(search);
         fields::switches_to_defaults(search);
         fields::to_simplest(search);
         layout::shrink(search);

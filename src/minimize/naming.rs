@@ -7,7 +7,7 @@ use crate::scenario::{Bound, Expect, Scenario};
 /// The scenario found, its title made from the goal and the switches that are left, and expecting
 /// exactly what it shows.
 pub(super) fn named(search: Search) -> Scenario {
-    let codes: Vec<&str> = search.goal().iter().map(|code| code.name()).collect();
+    let codes: Vec<&str> = search.codes().iter().map(|code| code.name()).collect();
     let behaviours = search.best().behaviours();
     let switches = behaviours.unusual();
     let switches: Vec<String> =

@@ -36,7 +36,8 @@ fn spec(request: &Request) -> RequestSpec {
 /// Requests that arrive after the goal has been seen cannot have caused it.
 pub(super) fn drop_what_came_later(search: &mut Search) {
     let first = |code| search.run().findings.iter().find(|found| found.0 == code);
-    let seen = search.goal().iter().filter_map(|&code| Some(first(code)?.1.first.first()?.tick));
+    let codes = search.codes();
+    let seen = codes.iter().filter_map(|&code| Some(first(code)?.1.first.first()?.tick));
     let Some(last) = seen.max() else { return };
     let needed = search.requests().partition_point(|spec| spec.at <= last);
     let without = without(search.best(), needed, search.requests().len());

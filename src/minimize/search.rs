@@ -10,29 +10,39 @@ use crate::finding::{Code, Run};
 use crate::scenario::{RequestSpec, Scenario, WorkloadConfig};
 use crate::world;
 
-/// A search for the smallest scenario that shows every code of the goal.
-pub(super) struct Search {
+/// What must stay.
+#[derive(Clone)]
+pub(super) enum Goal<'a> {
+    /// Findings of every one of these codes.
+    Codes(BTreeSet<Code>),
+    /// Whatever the caller looks at.
+    Test(&'a dyn Fn(&Scenario) -> bool),
+}
+
+/// A search for the smallest scenario that meets the goal.
+pub(super) struct Search<'a> {
     best: Scenario,
     size: Size,
     run: Run,
-    goal: BTreeSet<Code>,
+    goal: Goal<'a>,
     /// Candidates that were run; those that showed the goal were run once more.
     tried: u64,
     runs: u64,
     runs_max: u64,
 }
 
-impl Search {
+impl<'a> Search<'a> {
     /// A search from `scenario` on, whose requests are written out.
     pub(super) fn new(
         scenario: Scenario,
-        goal: BTreeSet<Code>,
+        goal: Goal<'a>,
         runs_max: u64,
-    ) -> Result<Search, MinimizeError> {
+    ) -> Result<Search<'a>, MinimizeError> {
         let run = run(&scenario)?;
         let (size, tried, runs) = (Size::of(&scenario), 0, 0);
         let search = Search { best: scenario, size, run, goal, tried, runs, runs_max };
-        if !search.shows(&search.run) || run_again_differs(&search.best, &search.run) {
+        if !search.shows(&search.best, &search.run) || run_again_differs(&search.best, &search.run)
+        {
             return Err(MinimizeError::NotDeterministic);
         }
         Ok(search)
@@ -63,9 +73,12 @@ impl Search {
         &self.run
     }
 
-    /// What must stay.
-    pub(super) fn goal(&self) -> &BTreeSet<Code> {
-        &self.goal
+    /// The codes that must stay; none where another test decides.
+    pub(super) fn codes(&self) -> BTreeSet<Code> {
+        match &self.goal {
+            Goal::Codes(codes) => codes.clone(),
+            Goal::Test(_) => BTreeSet::new(),
+        }
     }
 
     /// Candidates that were run.
@@ -83,7 +96,7 @@ impl Search {
         self.runs >= self.runs_max
     }
 
-    /// Takes `candidate` in the place of the best if it is smaller, valid and shows the goal.
+    /// Takes `candidate` in the place of the best if it is smaller, valid and meets the goal.
     pub(super) fn offer(&mut self, mut candidate: Scenario) -> bool {
         numbering::number_anew(&mut candidate);
         let size = Size::of(&candidate);
@@ -96,7 +109,7 @@ impl Search {
     }
 
     /// A search from `start` on, which may be larger than the best, if that shows the goal.
-    pub(super) fn fork(&mut self, mut start: Scenario) -> Option<Search> {
+    pub(super) fn fork(&mut self, mut start: Scenario) -> Option<Search<'a>> {
         numbering::number_anew(&mut start);
         if start == self.best || self.is_used_up() {
             return None;
@@ -108,7 +121,7 @@ impl Search {
     }
 
     /// Takes the best of a fork in the place of its own if it is smaller.
-    pub(super) fn join(&mut self, fork: Search) -> bool {
+    pub(super) fn join(&mut self, fork: Search<'a>) -> bool {
         (self.tried, self.runs) = (fork.tried, fork.runs);
         let is_smaller = fork.size < self.size;
         if is_smaller {
@@ -121,7 +134,7 @@ impl Search {
     fn try_run(&mut self, candidate: &Scenario) -> Option<Run> {
         self.tried += 1;
         self.runs += 1;
-        let run = run(candidate).ok().filter(|run| self.shows(run))?;
+        let run = run(candidate).ok().filter(|run| self.shows(candidate, run))?;
         self.runs += 1;
         (!run_again_differs(candidate, &run)).then_some(run)
     }
@@ -143,8 +156,11 @@ impl Search {
         self.offer_requests(requests)
     }
 
-    fn shows(&self, run: &Run) -> bool {
-        self.goal.iter().all(|&code| run.findings.count(code) > 0)
+    fn shows(&self, candidate: &Scenario, run: &Run) -> bool {
+        match &self.goal {
+            Goal::Codes(codes) => codes.iter().all(|&code| run.findings.count(code) > 0),
+            Goal::Test(test) => test(candidate),
+        }
     }
 }
 

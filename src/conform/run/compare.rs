@@ -15,6 +15,8 @@ pub struct Difference {
     pub recorded: Vec<String>,
     /// The same of the model.
     pub model: Vec<String>,
+    /// What differs, without numbers: two scenarios of one kind tend to have one cause.
+    pub kind: String,
 }
 
 impl fmt::Display for Difference {
@@ -77,7 +79,13 @@ fn first_difference(
     };
     let (left, right) =
         places.min_by_key(|&(left, right)| tick(recorded, left).min(tick(model, right)))?;
-    Some(Difference { level, recorded: around(recorded, left), model: around(model, right) })
+    let name = |side: &[Happening], place: Result<usize, usize>| match place {
+        Ok(at) => side[at].what.name(),
+        Err(_) => "nothing",
+    };
+    let kind = format!("{} instead of {}", name(recorded, left), name(model, right));
+    let (recorded, model) = (around(recorded, left), around(model, right));
+    Some(Difference { level, recorded, model, kind })
 }
 
 /// The place in the whole of the `at`-th of a track, or where it would have been.

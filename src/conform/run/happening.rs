@@ -156,6 +156,25 @@ impl Happening {
     }
 }
 
+impl What {
+    /// What happened, in a word.
+    pub(super) fn name(&self) -> &'static str {
+        match self {
+            What::Chunk { .. } => "chunk",
+            What::Reserved { .. } => "reserved",
+            What::Planned { .. } => "planned",
+            What::Refused { .. } => "refused",
+            What::Activated { .. } => "activated",
+            What::Resumed { .. } => "resumed",
+            What::Retracted { .. } => "retracted",
+            What::WrongRows { .. } => "wrong rows",
+            What::Ended { .. } => "ended",
+            What::Evicted { .. } => "evicted",
+            What::Left { .. } => "left",
+        }
+    }
+}
+
 impl PageList {
     fn at(&self, level: Level) -> PageList {
         match self {

@@ -8,7 +8,6 @@ use serde_json::{Map, Value};
 
 use super::super::LineError;
 use super::happening::{Ending, Happening, Lane, PageList, What};
-use super::line::Line;
 use crate::finding::Side;
 use crate::wording::reworded;
 
@@ -21,11 +20,11 @@ struct Reader {
     retracted: BTreeSet<u32>,
 }
 
-/// The happenings of a line, in its order.
-pub(super) fn happenings(line: &Line) -> Result<Vec<Happening>, LineError> {
+/// The happenings of recorded events, in their order.
+pub(super) fn happenings(events: &[Map<String, Value>]) -> Result<Vec<Happening>, LineError> {
     let mut reader =
         Reader { happenings: Vec::new(), open: BTreeSet::new(), retracted: BTreeSet::new() };
-    for (index, event) in line.events.iter().enumerate() {
+    for (index, event) in events.iter().enumerate() {
         reader.event(event.clone()).map_err(|(field, message)| {
             let dot = if field.is_empty() { "" } else { "." };
             LineError::Malformed { path: format!("events[{index}]{dot}{field}"), message }
@@ -102,6 +101,13 @@ struct Planned {
 #[serde(deny_unknown_fields)]
 struct Refused {
     rank: u32,
+    #[serde(rename = "error")]
+    _error: String,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct ThreadDied {
     #[serde(rename = "error")]
     _error: String,
 }
@@ -186,6 +192,7 @@ enum Kind {
     Chunk,
     Planned,
     Refused,
+    ThreadDied,
     Activated,
     Retracted,
     #[serde(rename = "WRONG")]
@@ -238,6 +245,7 @@ impl Reader {
             | Kind::Chunk
             | Kind::Planned
             | Kind::Refused
+            | Kind::ThreadDied
             | Kind::Activated
             | Kind::Retracted
             | Kind::Wrong
@@ -253,16 +261,14 @@ impl Reader {
         request: u32,
         fields: Map<String, Value>,
     ) -> Result<(), Problem> {
-        let what = match kind {
+        match kind {
             Kind::Arrives => {
                 parse::<Arrives>(fields)?;
                 self.open.insert(request);
-                return Ok(());
             }
             Kind::Rejected => {
                 parse::<Rejected>(fields)?;
                 self.end(None, request, Ending::Rejected, None);
-                return Ok(());
             }
             Kind::Finished => {
                 let Finished { out, reason } = parse(fields)?;
@@ -271,16 +277,42 @@ impl Reader {
                     Reason::Abort => Ending::Dropped,
                 };
                 self.end(Some(tick), request, how, Some(out));
-                return Ok(());
             }
             Kind::Abort => {
                 parse::<Abort>(fields)?;
-                return Ok(());
+            }
+            Kind::ThreadDied => {
+                parse::<ThreadDied>(fields)?;
             }
             Kind::PrefillHit => {
                 parse::<PrefillHit>(fields)?;
-                return Ok(());
             }
+            Kind::Reserved
+            | Kind::Chunk
+            | Kind::Planned
+            | Kind::Refused
+            | Kind::Activated
+            | Kind::Retracted
+            | Kind::Wrong => {
+                let what = self.happened(kind, request, fields)?;
+                let lane = Lane::Request(request);
+                self.happenings.push(Happening { tick: Some(tick), lane, what });
+            }
+            Kind::Evicted | Kind::Census | Kind::AbortedForMemory | Kind::Stuck => {
+                unreachable!("these are of a server, or of several requests")
+            }
+        }
+        Ok(())
+    }
+
+    /// What is compared of an event of one request that does not end it.
+    fn happened(
+        &mut self,
+        kind: Kind,
+        request: u32,
+        fields: Map<String, Value>,
+    ) -> Result<What, Problem> {
+        Ok(match kind {
             Kind::Reserved => {
                 let Reserved { prefix, pages } = parse(fields)?;
                 What::Reserved { prefix, pages: PageList::Ids(pages) }
@@ -309,12 +341,17 @@ impl Reader {
                 What::Retracted { stored: seqlen.saturating_sub(1) }
             }
             Kind::Wrong => What::WrongRows { count: parse::<Wrong>(fields)?.count },
-            Kind::Evicted | Kind::Census | Kind::AbortedForMemory | Kind::Stuck => {
-                unreachable!("these are of a server, or of several requests")
-            }
-        };
-        self.happenings.push(Happening { tick: Some(tick), lane: Lane::Request(request), what });
-        Ok(())
+            Kind::Arrives
+            | Kind::Rejected
+            | Kind::Finished
+            | Kind::Abort
+            | Kind::ThreadDied
+            | Kind::PrefillHit
+            | Kind::Evicted
+            | Kind::Census
+            | Kind::AbortedForMemory
+            | Kind::Stuck => unreachable!("these are dealt with before"),
+        })
     }
 
     fn end(&mut self, tick: Option<u64>, request: u32, how: Ending, output: Option<u32>) {
