@@ -135,10 +135,17 @@ fn a_malformed_call_is_named_after_the_answers_before_it() {
 
 #[test]
 fn recorded_answers_conform_and_a_changed_one_does_not() {
-    for (format, file) in [("plan", PLAN_VECTORS), ("alloc", "tests/vectors/alloc.jsonl")] {
+    for (format, file) in [
+        ("plan", PLAN_VECTORS),
+        ("alloc", "tests/vectors/alloc.jsonl"),
+        ("radix", "tests/vectors/radix-unified.jsonl"),
+        ("run", "tests/vectors/world-sglang.jsonl"),
+    ] {
         let lines = std::fs::read_to_string(file).unwrap().lines().count();
         let passed = kvseam(&["conform", file, "--format", "json"]).json(0);
         assert_eq!(passed["formats"][format]["passed"], lines);
+        let trees = passed.get("trees").map_or(0, |trees| trees.as_array().unwrap().len());
+        assert_eq!(trees, usize::from(format == "radix"), "{passed}");
     }
     let vectors = std::fs::read_to_string("tests/vectors/radix.jsonl").unwrap();
     let mut line: Value = serde_json::from_str(vectors.lines().next().unwrap()).unwrap();

@@ -10,6 +10,7 @@ use serde_json::Value;
 use super::input::Lines;
 use super::output::{Align, Format, FormatArgs, columns, print, print_json, row};
 use super::{CliError, Exit, live};
+use crate::behaviour::SplitStamp;
 use crate::conform::{self, Agreement, Checked, Level, LineError, Mismatch};
 use crate::report::number::count;
 
@@ -56,7 +57,17 @@ struct Answer {
     /// Whole runs by kind.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     runs: BTreeMap<String, Runs>,
+    /// Variants of `split_stamp` that agree with most of the radix caches' lines.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    trees: Vec<&'static str>,
     differences: Vec<Difference>,
+}
+
+/// What a file's radix caches show with one kind of tree.
+#[derive(Default)]
+struct Tree {
+    passed: u64,
+    failed: Vec<(u64, Mismatch)>,
 }
 
 /// Lines of one format.
@@ -99,21 +110,36 @@ pub(super) fn run(args: &ConformArgs) -> Result<Exit, CliError> {
     let file = args.file.as_deref().expect("the parser asks for it");
     let mut lines = Lines::open(file)?;
     let mut answer = Answer::default();
+    let new = |&split_stamp: &SplitStamp| (split_stamp, Tree::default());
+    let mut trees: Vec<(SplitStamp, Tree)> = SplitStamp::ALL.iter().map(new).collect();
     while let Some(line) = lines.next()? {
-        let checked = conform::check_line(line, most);
         let format = conform::recognise(line);
+        if format == Ok(conform::Format::Radix) {
+            let check = |&(split_stamp, _): &(_, Tree)| conform::check_tree(line, split_stamp);
+            let checked: Vec<Result<(), LineError>> = trees.iter().map(check).collect();
+            for ((_, tree), checked) in trees.iter_mut().zip(checked) {
+                match checked {
+                    Ok(()) => tree.passed += 1,
+                    Err(LineError::Mismatch(mismatch)) => {
+                        tree.failed.push((lines.number, mismatch));
+                    }
+                    Err(error) => return Err(lines.error(&error)),
+                }
+            }
+            continue;
+        }
+        let checked = conform::check_line(line, most);
         match (checked, format) {
             (Ok(Checked::Answers(format)), _) => answer.lined(format).passed += 1,
             (Ok(Checked::Run(agreement)), _) => answer.compared(lines.number, agreement, most),
             (Err(LineError::Mismatch(mismatch)), Ok(format)) => {
                 answer.lined(format).failed += 1;
-                let text = mismatch.to_string();
-                let Mismatch { path, recorded, model } = mismatch;
-                answer.differs(lines.number, What::Answer { path, recorded, model }, text);
+                answer.answered_otherwise(lines.number, mismatch);
             }
             (Err(error), _) => return Err(lines.error(&error)),
         }
     }
+    answer.choose_tree(trees);
     if answer.formats.is_empty() {
         return Err(lines.empty("line"));
     }
@@ -156,6 +182,29 @@ impl Answer {
         }
     }
 
+    /// Takes the tree that agrees with most lines: an engine has one, and no line says which.
+    fn choose_tree(&mut self, trees: Vec<(SplitStamp, Tree)>) {
+        let least = trees.iter().map(|(_, tree)| tree.failed.len()).min().unwrap_or(0);
+        let mut best = trees.into_iter().filter(|(_, tree)| tree.failed.len() == least).peekable();
+        if best.peek().is_none_or(|(_, tree)| tree.passed == 0 && tree.failed.is_empty()) {
+            return;
+        }
+        let best: Vec<(SplitStamp, Tree)> = best.collect();
+        self.trees = best.iter().map(|(split_stamp, _)| split_stamp.name()).collect();
+        let Some((_, tree)) = best.into_iter().next() else { return };
+        let lined = self.lined(conform::Format::Radix);
+        (lined.passed, lined.failed) = (tree.passed, tree.failed.len() as u64);
+        for (line, mismatch) in tree.failed {
+            self.answered_otherwise(line, mismatch);
+        }
+    }
+
+    fn answered_otherwise(&mut self, line: u64, mismatch: Mismatch) {
+        let text = mismatch.to_string();
+        let Mismatch { path, recorded, model } = mismatch;
+        self.differs(line, What::Answer { path, recorded, model }, text);
+    }
+
     fn differs(&mut self, line: u64, what: What, text: String) {
         if self.differences.len() < SHOWN_MAX {
             self.differences.push(Difference { line, what, text });
@@ -168,6 +217,9 @@ impl Answer {
             rows.push(vec![(*name).to_owned(), count(lined.passed), count(lined.failed)]);
         }
         let mut text = columns(&[Align::Left, Align::Right, Align::Right], &rows);
+        if !self.trees.is_empty() {
+            text += &format!("\nradix caches as with split_stamp = {}\n", self.trees.join(" or "));
+        }
         if !self.runs.is_empty() {
             text += "\nwhole runs that agree at each level:\n";
             text += &self.run_table();

@@ -69,14 +69,14 @@ enum Op {
     },
 }
 
-/// Replays one line and compares every answer.
-pub(super) fn check(line: &str) -> Result<(), LineError> {
-    replay::check(line, Line::replay)
+/// Replays one line on the tree of this kind and compares every answer.
+pub(super) fn check(line: &str, split_stamp: SplitStamp) -> Result<(), LineError> {
+    replay::check(line, |line: &mut Line| line.replay(split_stamp))
 }
 
 impl Line {
     /// Puts the model's answers in the place of the recorded ones.
-    fn replay(&mut self) -> Result<(), Impossible> {
+    fn replay(&mut self, split_stamp: SplitStamp) -> Result<(), Impossible> {
         let page = PageSize::new(self.page_size)
             .filter(|page| limits::PAGE_SIZE.contains(&page.get()))
             .ok_or_else(|| {
@@ -89,7 +89,7 @@ impl Line {
         let mut replay = Replay {
             page,
             chains: Chains::default(),
-            cache: RadixCache::new(Box::new(Ordered::new(self.policy)), SplitStamp::New),
+            cache: RadixCache::new(Box::new(Ordered::new(self.policy)), split_stamp),
             locks: BTreeMap::new(),
         };
         for (index, op) in self.ops.iter_mut().enumerate() {

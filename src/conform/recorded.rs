@@ -3,9 +3,11 @@
 use serde_json::{Value, json};
 
 use super::{LineError, alloc, radix};
+use crate::behaviour::SplitStamp;
 
 const ALLOC: &str = include_str!("../../tests/vectors/alloc.jsonl");
 const RADIX: &str = include_str!("../../tests/vectors/radix.jsonl");
+const UNIFIED: &str = include_str!("../../tests/vectors/radix-unified.jsonl");
 
 type Check = fn(&str) -> Result<(), LineError>;
 
@@ -70,7 +72,11 @@ fn recorded_allocators_pass_and_every_changed_answer_fails() {
 
 #[test]
 fn recorded_trees_pass_and_every_changed_answer_fails() {
-    assert_every_change_is_noticed(RADIX, radix::check);
+    assert_every_change_is_noticed(RADIX, |line| radix::check(line, SplitStamp::New));
+    // The first of these splits a node whose age then decides what goes.
+    let first = UNIFIED.lines().next().unwrap();
+    assert!(radix::check(first, SplitStamp::New).is_err());
+    assert_every_change_is_noticed(UNIFIED, |line| radix::check(line, SplitStamp::Inherited));
 }
 
 fn assert_malformed(check: Check, line: &Value, reason: &str) {
@@ -157,15 +163,19 @@ fn an_impossible_tree_line_is_refused_with_its_reason() {
         (line(2, json!({"op": "flush"})), "must be one of"),
     ];
     for (line, reason) in cases {
-        assert_malformed(radix::check, &line, reason);
+        assert_malformed(|line| radix::check(line, SplitStamp::New), &line, reason);
     }
     let mut unknown = line(2, json!({"op": "unlock", "lock": 1}));
     unknown["policy"] = json!("random");
-    assert_malformed(radix::check, &unknown, "must be ");
+    assert_malformed(|line| radix::check(line, SplitStamp::New), &unknown, "must be ");
     let lock = json!({"op": "lock", "key": [], "lock": 1, "matched": 0, "evictable": 0,
                       "protected": 0});
     let twice = json!({"policy": "lru", "page_size": 1, "ops": [lock, lock]});
-    assert_malformed(radix::check, &twice, "ops[1].lock: must be a label that is not held");
+    assert_malformed(
+        |line| radix::check(line, SplitStamp::New),
+        &twice,
+        "ops[1].lock: must be a label that is not held",
+    );
 }
 
 #[test]

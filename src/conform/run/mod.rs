@@ -10,6 +10,8 @@ mod line;
 mod modelled;
 mod recorded;
 #[cfg(test)]
+mod tests;
+#[cfg(test)]
 pub(crate) mod told;
 
 pub use compare::Difference;
