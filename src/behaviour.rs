@@ -663,6 +663,30 @@ switches! {
         /// kept, and take their pages in it (sglang 0.5.23).
         Batch = "batch",
     }
+    // What the sender makes of pieces that its planner cannot lay out.
+    /// What a refused piece does to what is sent behind it.
+    transfer_error: TransferError, acts when "the planner refuses" {
+        /// Its request fails alone.
+        FailsRequest = "fails_request",
+        /// The thread that sends ends: the request is never concluded, and nothing more goes from
+        /// this prefill to this decode server (sglang 0.5.17 to 0.5.23).
+        EndsThread = "ends_thread",
+    }
+    /// What becomes of a piece with more source pages than are left of the destination list.
+    short_list: ShortList, acts when "decode has one rank and reserved too few pages" {
+        /// The planner refuses it.
+        Refused = "refused",
+        /// With one decode rank, which no planner serves, it is cut to the pages that there are,
+        /// and the transfer goes on (sglang 0.5.17 to 0.5.23).
+        Cut = "cut",
+    }
+    /// What becomes of a piece with a list that names a page twice.
+    duplicate_page: DuplicatePage, acts when "a pool hands a page out twice" {
+        /// The planner refuses it.
+        Refused = "refused",
+        /// It is laid out like any other (sglang 0.5.17 to 0.5.23).
+        Planned = "planned",
+    }
 }
 
 #[cfg(test)]

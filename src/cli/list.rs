@@ -166,11 +166,16 @@ fn profiles() -> Listing {
         let unusual = behaviours.unusual();
         let switches: Vec<String> =
             unusual.iter().map(|(switch, variant)| format!("{switch} = {variant}")).collect();
-        let forbids = match profile.forbids_striped_decode_cache() {
-            true => "a decode cache over more than one rank",
-            false => "",
-        };
-        vec![profile.name().to_owned(), switches.join(", "), forbids.to_owned()]
+        let forbids = [
+            (profile.forbids_striped_decode_cache(), "a decode cache over more than one rank"),
+            (
+                profile.forbids_chunks_inside_pages(),
+                "chunk_tokens that is no multiple of page_size",
+            ),
+        ];
+        let forbids: Vec<_> =
+            forbids.iter().filter(|forbid| forbid.0).map(|forbid| forbid.1).collect();
+        vec![profile.name().to_owned(), switches.join(", "), forbids.join(", ")]
     };
     let rows = Profile::all().iter().map(|&profile| row(profile)).collect();
     Listing { columns: &["profile", "switches_that_differ_from_sound", "forbids"], rows }

@@ -44,6 +44,8 @@ pub struct Release {
     pub behaviours: fn() -> Behaviours,
     /// Whether this release refuses to start with a decode cache over more than one rank.
     pub forbids_striped_decode_cache: bool,
+    /// Whether this release refuses to start with a prefill budget that is no multiple of P.
+    pub forbids_chunks_inside_pages: bool,
 }
 
 /// One revision of an engine's planner.

@@ -10,8 +10,12 @@ use super::{ALL, Engine, Release, sglang};
 use crate::behaviour::Behaviours;
 
 /// Every switch at its default.
-static SOUND: Release =
-    Release { name: "sound", behaviours: Behaviours::default, forbids_striped_decode_cache: false };
+static SOUND: Release = Release {
+    name: "sound",
+    behaviours: Behaviours::default,
+    forbids_striped_decode_cache: false,
+    forbids_chunks_inside_pages: false,
+};
 
 /// A named set of variants, as one release of an engine has them. Two with the same name are one.
 #[derive(Clone, Copy, Debug)]
@@ -63,6 +67,11 @@ impl Profile {
     /// Whether this release refuses to start with a decode cache over more than one rank.
     pub fn forbids_striped_decode_cache(self) -> bool {
         self.release.forbids_striped_decode_cache
+    }
+
+    /// Whether this release refuses to start with a prefill budget that is no multiple of P.
+    pub fn forbids_chunks_inside_pages(self) -> bool {
+        self.release.forbids_chunks_inside_pages
     }
 }
 
@@ -120,7 +129,7 @@ mod tests {
     fn the_sound_profile_has_nothing_unusual() {
         assert_eq!(Profile::SOUND.behaviours().unusual(), []);
         let release = Profile::named("sglang-0.5.20").unwrap();
-        assert_eq!(release.behaviours().unusual().len(), 5);
+        assert_eq!(release.behaviours().unusual().len(), 8);
         assert_eq!(release.engine().name, "sglang");
     }
 

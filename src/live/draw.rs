@@ -64,6 +64,7 @@ impl<'a> Draw<'a> {
         };
         for request in &mut requests {
             request.priority = 0;
+            request.max_new_tokens = None;
             request.namespace *= u32::from(self.can.namespaces);
         }
         Ok(Scenario {

@@ -85,6 +85,8 @@ fn request(spec: &mut RequestSpec, page: u32, new_page: u32, rounding: Rounding)
         run.offset = Tokens(scale(run.offset.0, page, new_page, rounding));
     }
     spec.output = next(spec.output);
+    let most = |most: Tokens| Tokens(scale(most.0, page, new_page, rounding)).max(spec.output);
+    spec.max_new_tokens = spec.max_new_tokens.map(most);
 }
 
 /// `tokens` in pages of `new_page` where they were in pages of `page`: as many whole pages, and a

@@ -26,6 +26,14 @@ fn outputs(search: &mut Search) {
                 break;
             }
         }
+        if let Some(most) = search.requests()[index].max_new_tokens {
+            search.offer_request(index, |spec| spec.max_new_tokens = None);
+            for length in lengths(search, most) {
+                if search.offer_request(index, |spec| spec.max_new_tokens = Some(length)) {
+                    break;
+                }
+            }
+        }
     }
 }
 

@@ -27,6 +27,7 @@ fn spec(request: &Request) -> RequestSpec {
         at: request.at,
         prompt: request.runs.iter().map(run).collect(),
         output: request.output,
+        max_new_tokens: (request.max_new_tokens > request.output).then_some(request.max_new_tokens),
         output_content: Some(request.output_content),
         namespace: request.namespace,
         priority: request.priority,

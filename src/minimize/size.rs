@@ -186,6 +186,8 @@ impl Size {
             self.number(u128::from(run.offset.0));
         }
         self.fields += u64::from(spec.output_content.is_some());
+        self.fields += u64::from(spec.max_new_tokens.is_some());
+        self.number(u128::from(spec.max_new_tokens.map_or(0, |most| most.0)));
         named.extend(spec.output_content);
         self.number(u128::from(spec.namespace));
         self.number(u128::from(spec.priority.unsigned_abs()));

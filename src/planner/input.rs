@@ -112,7 +112,25 @@ impl<'a> PlanInput<'a> {
         src: &'a [PageId],
         dst: &'a [PageId],
     ) -> Result<PlanInput<'a>, InputError> {
+        let input = PlanInput::with_duplicates(layout, rank, piece, src, dst)?;
+        input.check_duplicates()?;
+        Ok(input)
+    }
+
+    /// The same where a list may name a page twice, which the released planners do not look for.
+    pub fn with_duplicates(
+        layout: Layout,
+        rank: Rank,
+        piece: Piece,
+        src: &'a [PageId],
+        dst: &'a [PageId],
+    ) -> Result<PlanInput<'a>, InputError> {
         PlanInput::from_lists(layout, rank, piece, Cow::Borrowed(src), Cow::Borrowed(dst))
+    }
+
+    fn check_duplicates(&self) -> Result<(), InputError> {
+        check_duplicates("src_pages", &self.src)?;
+        check_duplicates("dst_pages", &self.dst)
     }
 
     fn from_lists(
@@ -208,6 +226,7 @@ impl TryFrom<&RawInput> for PlanInput<'static> {
         let dst = page_ids("dst_pages", &raw.dst_pages, layout.virtual_page())?;
         let input =
             PlanInput::from_lists(layout, Rank(rank), piece, Cow::Owned(src), Cow::Owned(dst))?;
+        input.check_duplicates()?;
         // More tokens than the pages hold are for the planner to refuse.
         let (max, got) = (i64::from(*limits::PROMPT_TOKENS.end()), input.tokens());
         if got > max && got <= input.capacity().cast_signed() {
@@ -265,6 +284,10 @@ fn check_pages(list: &'static str, pages: &[PageId], page: PageSize) -> Result<(
             got: i64::from(pages[at].0),
         });
     }
+    Ok(())
+}
+
+fn check_duplicates(list: &'static str, pages: &[PageId]) -> Result<(), InputError> {
     if pages.is_sorted_by(|a, b| a < b) {
         return Ok(());
     }

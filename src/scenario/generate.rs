@@ -9,7 +9,7 @@
 use std::collections::BTreeSet;
 
 use crate::behaviour::{
-    Behaviours, ChunkCut, Overrides, Retraction, SWITCHES, SendSplit, SwitchInfo,
+    AdmissionDemand, Behaviours, ChunkCut, Overrides, Retraction, SWITCHES, SendSplit, SwitchInfo,
 };
 use crate::engine::Profile;
 use crate::engine::connection::KvPool;
@@ -155,7 +155,14 @@ pub fn draw(
         faults: Vec::new(),
         expect: None,
     };
+    if profile.forbids_chunks_inside_pages() {
+        let tokens = &mut scenario.prefill.chunk_tokens;
+        *tokens = tokens.next_multiple_of(layout.page_size);
+    }
     scenario.faults = faults(choices, &scenario, demand.len(), is_crowded);
+    if behaviours.admission_demand == AdmissionDemand::WithOutput {
+        demand::allow_more_output(choices, &mut scenario.workload);
+    }
     if profile.forbids_striped_decode_cache() && layout.ranks > 1 {
         scenario.decode.cache = NO_CACHE.to_owned();
     }
@@ -419,7 +426,7 @@ fn faults(
 /// other one is at one moment, which in a crowd is mostly one that needs a crowd.
 fn aborts(choices: &mut impl Choices, requests: usize, is_crowded: bool) -> Vec<Fault> {
     let (weights, favourites): (&[u64], _) = match is_crowded {
-        true => (&[4, 0, 7], &[Moment::Retracted, Moment::Running, Moment::Retracted][..]),
+        true => (&[4, 7, 0, 6], &[Moment::Retracted, Moment::Running, Moment::Retracted][..]),
         false => (&[0, 1, 0, 4, 7], &MOMENTS),
     };
     let weight = *choices.pick(weights);

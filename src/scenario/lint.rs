@@ -9,11 +9,12 @@ use super::Scenario;
 use crate::behaviour::{
     AbortCleanup, AbortedChunk, AdmissionDemand, Behaviours, CacheHashUnit, CacheKey, CapacityUnit,
     ChunkCut, ChunkHash, CommittedLength, CrossStall, DecodePrefixCut, DecodeReservation,
-    DecodeTurn, DestinationList, DoubledMessage, DraftRows, DuplicateInsert, EarlySend, EmptyLast,
-    EvictionDemand, Flush, FreeCheck, FreeSegment, FrontCheck, LockCount, LockOnMatch, LostMessage,
-    NextStepDemand, Packing, PrefillBatch, PrefillStart, Relayout, ReleaseOnAbort, ReplicatedPool,
-    Resumption, ResumptionDemand, Retraction, Rows, SendCut, SendSplit, SourceLength, SourceOffset,
-    SourceRelease, TailRelease, TransferCompletion,
+    DecodeTurn, DestinationList, DoubledMessage, DraftRows, DuplicateInsert, DuplicatePage,
+    EarlySend, EmptyLast, EvictionDemand, Flush, FreeCheck, FreeSegment, FrontCheck, LockCount,
+    LockOnMatch, LostMessage, NextStepDemand, Packing, PrefillBatch, PrefillStart, Relayout,
+    ReleaseOnAbort, ReplicatedPool, Resumption, ResumptionDemand, Retraction, Rows, SendCut,
+    SendSplit, ShortList, SourceLength, SourceOffset, SourceRelease, TailRelease,
+    TransferCompletion, TransferError,
 };
 
 mod facts;
@@ -293,14 +294,28 @@ static RULES: &[Rule] = rules! {
         SentIfLast if can_fail =>
             "what is sent for a request that has failed goes into pages that decode has given away",
     }
+    transfer_error: TransferError {
+        EndsThread if |facts| objects_to(facts, &REFUSED_BY) =>
+            "a request that the planner refuses never ends, nor do those sent behind it",
+    }
+    short_list: ShortList {
+        Cut if |facts| facts.ranks == 1 && objects_to(facts, &["decode_reservation"]) =>
+            "the end of a prompt for which too few pages were reserved is left out in silence",
+    }
+    duplicate_page: DuplicatePage {
+        Planned if |facts| objects_to(facts, &["free_check"]) =>
+            "of two places in a request that name the same page, the first is written over",
+    }
 };
+
+/// Switches with variants by which the planner can come to refuse.
+const REFUSED_BY: [&str; 4] =
+    ["decode_prefix_cut", "decode_reservation", "destination_list", "source_offset"];
 
 /// Whether a request can fail, or be aborted. What the planner refuses fails, and gives its pages
 /// back as an abort does.
 fn can_fail(facts: &Facts) -> bool {
-    let refused_by =
-        ["decode_prefix_cut", "decode_reservation", "destination_list", "source_offset"];
-    facts.aborts || facts.loses || objects_to(facts, &refused_by)
+    facts.aborts || facts.loses || objects_to(facts, &REFUSED_BY)
 }
 
 #[cfg(test)]

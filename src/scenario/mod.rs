@@ -306,6 +306,10 @@ pub struct RequestSpec {
     pub prompt: Vec<RunSpec>,
     /// Its output tokens; the first comes from prefill.
     pub output: Tokens,
+    /// The most output tokens that it may have, `max_new_tokens` of its client: what it is let in
+    /// and clipped by where the engine looks ahead. At least `output`, and that by default.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub max_new_tokens: Option<Tokens>,
     /// The content of its output, where a later prompt names it; its own otherwise.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub output_content: Option<ContentId>,

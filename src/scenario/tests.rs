@@ -116,11 +116,12 @@ fn request() -> impl Strategy<Value = RequestSpec> {
         offset: Tokens(offset),
         len: Tokens(len),
     });
-    let rest = (any::<u32>(), of(number()), any::<u32>(), any::<i64>());
+    let rest = (any::<u32>(), of(number()), any::<u32>(), any::<i64>(), of(any::<u32>()));
     (number(), vec(run, 0..3), rest).prop_map(|(at, prompt, rest)| RequestSpec {
         at: Tick(at),
         prompt,
         output: Tokens(rest.0),
+        max_new_tokens: rest.4.map(Tokens),
         output_content: rest.1.map(ContentId),
         namespace: rest.2,
         priority: rest.3,

@@ -113,6 +113,12 @@ fn prefill(
         }
         ChunkCut::ExactBudget => within(path, tokens, &limits::CHUNK_TOKENS)?,
     }
+    let page = layout.page().get();
+    if scenario.profile.forbids_chunks_inside_pages() && !tokens.is_multiple_of(page) {
+        let profile = scenario.profile.name();
+        let wanted = format!("a multiple of layout.page_size = {page}, as {profile} asks for");
+        return Err(invalid(path, wanted, tokens));
+    }
     ticks("prefill.step_ticks", config.step_ticks)?;
     let a_token = limits::TICKS_MAX / u64::from(config.chunk_tokens);
     within_by("prefill.token_ticks", config.token_ticks, &(0..=a_token), "prefill.chunk_tokens")
@@ -223,6 +229,10 @@ fn request(path: Arguments<'_>, spec: &RequestSpec) -> Result<(), Invalid> {
     }
     prompt_tokens(format_args!("{path}.prompt"), prompt)?;
     within(format_args!("{path}.output"), spec.output.0, &limits::OUTPUT_TOKENS)?;
+    if let Some(most) = spec.max_new_tokens {
+        let allowed = spec.output.0..=*limits::OUTPUT_TOKENS.end();
+        within(format_args!("{path}.max_new_tokens"), most.0, &allowed)?;
+    }
     match spec.output_content {
         Some(id) => content(format_args!("{path}.output_content"), id),
         None => Ok(()),

@@ -28,6 +28,8 @@ pub struct Request {
     pub runs: Vec<ContentRun>,
     /// Its output tokens, at least 1; the first comes from prefill.
     pub output: Tokens,
+    /// The most output tokens that its client allows, at least `output`.
+    pub max_new_tokens: Tokens,
     /// The content of its output.
     pub output_content: ContentId,
     /// Adapter or salt; requests of different namespaces share nothing.
@@ -117,6 +119,7 @@ fn written_out(specs: &[RequestSpec]) -> Vec<Request> {
             at: spec.at,
             runs: spec.prompt.iter().map(run).collect(),
             output: spec.output,
+            max_new_tokens: spec.max_new_tokens.unwrap_or(spec.output),
             output_content: spec.output_content.unwrap_or_else(|| own.next()),
             namespace: spec.namespace,
             priority: spec.priority,
@@ -148,6 +151,7 @@ mod tests {
             at: Tick(5),
             prompt: vec![RunSpec { content: ContentId(3), offset: Tokens(2), len: Tokens(9) }],
             output: Tokens(4),
+            max_new_tokens: None,
             output_content,
             namespace: 1,
             priority: -2,

@@ -23,10 +23,12 @@ pub(super) fn draw(config: &Synthetic, seed: u64) -> Vec<Request> {
         .map(|(number, at)| {
             let history = &mut open[(number % conversations) as usize];
             push(history, ContentRun::whole(own.next(), prompt.next()));
+            let output = output.next();
             let request = Request {
                 at,
                 runs: history.clone(),
-                output: output.next(),
+                output,
+                max_new_tokens: output,
                 output_content: own.next(),
                 namespace: 0,
                 priority: 0,

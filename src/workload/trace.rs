@@ -96,6 +96,7 @@ impl<'a, R: BufRead> Trace<'a, R> {
             at: self.tick(request.time - origin)?,
             runs: request.runs,
             output: Tokens(request.output),
+            max_new_tokens: Tokens(request.output),
             output_content: self.own.next(),
             namespace: 0,
             priority: 0,

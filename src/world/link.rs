@@ -55,6 +55,8 @@ pub(super) struct Link {
     /// Whether a packed copy was ever larger than its region. Only then can copies disturb each
     /// other.
     spills: bool,
+    /// Whether the thread that sends has ended. What it had queued before still lands.
+    has_ended: bool,
 }
 
 impl Link {
@@ -69,7 +71,18 @@ impl Link {
             delayed: BTreeMap::new(),
             served: 0,
             spills: false,
+            has_ended: false,
         }
+    }
+
+    /// Whether nothing more is sent.
+    pub(super) fn has_ended(&self) -> bool {
+        self.has_ended
+    }
+
+    /// From now on nothing more is sent.
+    pub(super) fn end(&mut self) {
+        self.has_ended = true;
     }
 
     /// Queues one rank's part of a piece, whose pages are `source_pages` of the prefill server's

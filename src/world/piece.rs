@@ -9,7 +9,7 @@ use super::prefill::sending::CutPiece;
 use super::reading::{SharedPiece, read_rows};
 use super::setup::Setup;
 use super::transfer::Destination;
-use crate::behaviour::{DestinationList, DraftRows, Relayout, Rows};
+use crate::behaviour::{DestinationList, DraftRows, DuplicatePage, Relayout, Rows, ShortList};
 use crate::engine::sglang::untranslated;
 use crate::event::{Event, Part, Write};
 use crate::finding::{Chance, Code, Mark, Metric};
@@ -17,7 +17,7 @@ use crate::memory::Memory;
 use crate::planner::descriptors::DescriptorCount;
 use crate::planner::{Piece, PlanInput, Refusal, RunPlan};
 use crate::scenario::Moment;
-use crate::units::{PageId, PageSize, Rank, RequestId};
+use crate::units::{PageId, PageSize, Pages, Rank, RequestId};
 
 /// The rows of one rank's part of a piece, and the draft rows that go with them.
 pub(super) struct RankPlan {
@@ -118,10 +118,11 @@ impl PlannedPiece {
         cx: &mut Context<'_>,
     ) -> PlannedPiece {
         let target_pages = target_pages(send, destination, cx);
+        let (source_pages, tokens) = fit_to_list(send, &target_pages, cx);
         let piece = Piece {
             src_page_offset: send.offset,
             decode_prefix_len: destination.prefix,
-            num_kv_tokens: Some(send.tokens),
+            num_kv_tokens: Some(tokens),
         };
         match send.number {
             0 => cx.log.chance(Chance::Planned),
@@ -131,13 +132,13 @@ impl PlannedPiece {
         if send.last && send.tokens == 0 {
             cx.log.mark(Mark::PieceEmpty);
         }
-        let (parts, refused) = plan_ranks(piece, &send.pages, &target_pages, cx);
+        let (parts, refused) = plan_ranks(piece, source_pages, &target_pages, cx);
         cx.log.planned(&Call {
             request,
             attempt,
             number: send.number,
             piece,
-            source_pages: &send.pages,
+            source_pages,
             target_pages: &target_pages,
             refused: refused.as_ref().map(|refused| (refused.code, refused.ranks.as_slice())),
         });
@@ -145,9 +146,16 @@ impl PlannedPiece {
         PlannedPiece {
             request,
             number: send.number,
-            tokens: send.tokens,
+            tokens,
             parts: parts.into_iter().map(|(rank, plan)| (part(rank), plan)).collect(),
             refused,
+        }
+    }
+
+    /// Keeps the parts of the ranks before the first that refused.
+    pub(super) fn end_at_refusal(&mut self) {
+        if let Some(first) = self.refused.as_ref().and_then(|refused| refused.ranks.first()) {
+            self.parts.retain(|(part, _)| part.rank < *first);
         }
     }
 
@@ -178,6 +186,26 @@ fn target_pages<'a>(send: &CutPiece, to: &'a Destination, cx: &Context<'_>) -> C
     }
 }
 
+/// The source pages and tokens of a piece that are laid out, given its destination pages.
+fn fit_to_list<'a>(
+    send: &'a CutPiece,
+    target_pages: &[PageId],
+    cx: &Context<'_>,
+) -> (&'a [PageId], i64) {
+    let whole = (send.pages.as_slice(), send.tokens);
+    match cx.setup.switches.short_list {
+        ShortList::Refused => whole,
+        ShortList::Cut => {
+            let room = target_pages.len().saturating_sub(send.offset.index());
+            if cx.setup.layout.ranks() > 1 || room >= send.pages.len() {
+                return whole;
+            }
+            let tokens = Pages(room as u32).tokens(cx.setup.page());
+            (&send.pages[..room], send.tokens.min(tokens.0.into()))
+        }
+    }
+}
+
 /// The planner's answer for each rank, and the refusal if any rank is refused.
 fn plan_ranks(
     piece: Piece,
@@ -186,7 +214,11 @@ fn plan_ranks(
     cx: &Context<'_>,
 ) -> (Vec<(Rank, RankPlan)>, Option<Refused>) {
     let layout = cx.setup.layout;
-    let input = match PlanInput::new(layout, Rank(0), piece, source_pages, target_pages) {
+    let new = match cx.setup.switches.duplicate_page {
+        DuplicatePage::Refused => PlanInput::new,
+        DuplicatePage::Planned => PlanInput::with_duplicates,
+    };
+    let input = match new(layout, Rank(0), piece, source_pages, target_pages) {
         Ok(input) => input,
         Err(error) => {
             let ranks = layout.each_rank().collect();

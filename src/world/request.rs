@@ -20,6 +20,8 @@ pub(super) struct RequestInfo {
     pub(super) keyed: Rc<Sequence>,
     /// Tokens of the prompt.
     pub(super) prompt: Tokens,
+    /// The most output tokens that its client allows.
+    pub(super) max_new_tokens: Tokens,
     /// Priority of its cached pages.
     pub(super) priority: i64,
     /// When it arrived.
@@ -90,6 +92,7 @@ impl<'a> Requests<'a> {
             text,
             keyed,
             prompt: spec.prompt_len(),
+            max_new_tokens: spec.max_new_tokens,
             priority: spec.priority,
             arrived: now,
             prefill: server(Side::Prefill, setup.scenario.prefill.workers),

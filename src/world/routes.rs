@@ -11,7 +11,7 @@ use super::prefill::sending::CutPiece;
 use super::prefill::step::Next;
 use super::queue::Timer;
 use super::transfer::part_signal;
-use crate::behaviour::DecodeTurn;
+use crate::behaviour::{DecodeTurn, TransferError};
 use crate::engine::TransferMode;
 use crate::event::{Event, Part, Server, Side, Text};
 use crate::finding::{Chance, Metric};
@@ -181,15 +181,26 @@ impl World<'_> {
         }
     }
 
-    /// Has each piece planned and its parts queued, until one is refused.
+    /// Has each piece planned and its parts queued, until one is refused. Nothing goes over a link
+    /// that has ended.
     fn send(&mut self, request: RequestId, sends: Vec<CutPiece>) {
         let (prefill, decode) = self.servers(request);
         let link = prefill * self.decodes.len() + decode;
+        let ends_thread = match self.context.setup.switches.transfer_error {
+            TransferError::FailsRequest => false,
+            TransferError::EndsThread => true,
+        };
         for send in sends {
+            if self.links[link].has_ended() {
+                break;
+            }
             let attempt = self.transfers[request].attempt();
             let destination = self.prefills[prefill].destination(request);
             let call = (request, attempt);
             let mut piece = PlannedPiece::plan(call, &send, destination, &mut self.context);
+            if ends_thread {
+                piece.end_at_refusal();
+            }
             for (part, plan) in std::mem::take(&mut piece.parts) {
                 let store = &self.prefills[prefill].store;
                 let cx = &mut self.context;
@@ -197,11 +208,16 @@ impl World<'_> {
                     self.deliver(request, part_signal(part, Signal::PartQueued));
                 }
             }
-            if !piece.conclude(&mut self.context) {
+            if piece.conclude(&mut self.context) {
+                continue;
+            }
+            if ends_thread {
+                self.links[link].end();
+            } else {
                 self.transfers[request].refuse();
                 self.close(request, Signal::Refused);
-                break;
             }
+            break;
         }
     }
 

@@ -130,6 +130,7 @@ fn request(recorded: &RecordedRequest) -> RequestSpec {
         at: Tick(recorded.at),
         prompt: recorded.prompt.iter().map(run).collect(),
         output: Tokens(recorded.output),
+        max_new_tokens: None,
         output_content: None,
         namespace: 0,
         priority: 0,

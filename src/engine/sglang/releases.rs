@@ -1,10 +1,11 @@
 //! The releases of `sglang` whose behaviour is known.
 
 use crate::behaviour::{
-    AbortedChunk, AbortedStep, AdmissionDemand, Behaviours, DecodeInsert, DecodeTurn, EarlySend,
-    EvictionDemand, FrontCheck, HitCount, LastRunning, OutputLimit, Packing, PlannerName,
-    PrefillBatch, PromptNode, ReleaseInsert, ReleaseOnAbort, ReservationCall, ResumptionDemand,
-    RetractionOrder, SendSplit, SourceRelease, SplitStamp,
+    AbortedChunk, AbortedStep, AdmissionDemand, Behaviours, DecodeInsert, DecodeTurn,
+    DuplicatePage, EarlySend, EvictionDemand, FrontCheck, HitCount, LastRunning, OutputLimit,
+    Packing, PlannerName, PrefillBatch, PromptNode, ReleaseInsert, ReleaseOnAbort, ReservationCall,
+    ResumptionDemand, RetractionOrder, SendSplit, ShortList, SourceRelease, SplitStamp,
+    TransferError,
 };
 use crate::engine::Release;
 
@@ -23,6 +24,7 @@ const V0_5_17: Release = Release {
         ..common()
     },
     forbids_striped_decode_cache: true,
+    forbids_chunks_inside_pages: true,
 };
 /// The indexed planner; packs against the whole buffer; releases at once. As to its schedulers, see
 /// 0.5.17.
@@ -35,6 +37,7 @@ const V0_5_20: Release = Release {
         ..common()
     },
     forbids_striped_decode_cache: false,
+    forbids_chunks_inside_pages: true,
 };
 /// The indexed planner; packs region by region and splits; drained or after a timeout. Both its
 /// schedulers were run: [`crate::conform`] holds this profile against what they did.
@@ -64,6 +67,7 @@ const V0_5_23: Release = Release {
         ..common()
     },
     forbids_striped_decode_cache: false,
+    forbids_chunks_inside_pages: true,
 };
 
 /// What all three share; the oldest one names another planner.
@@ -71,6 +75,9 @@ fn common() -> Behaviours {
     Behaviours {
         early_send: EarlySend::SettledSkipped,
         planner: PlannerName::INDEXED,
+        transfer_error: TransferError::EndsThread,
+        short_list: ShortList::Cut,
+        duplicate_page: DuplicatePage::Planned,
         ..Behaviours::default()
     }
 }

@@ -129,9 +129,19 @@ fn request(
         at: last + Tick(gap),
         prompt,
         output: Tokens(choices.within(1..=habits.output)),
+        max_new_tokens: None,
         output_content: choices.chance(1, 2).then_some(ContentId(OUTPUTS + number)),
         namespace: choices.within(0..=habits.namespaces - 1),
         priority: i64::from(choices.within(0..=habits.priorities - 1)),
+    }
+}
+
+/// Lets some clients allow more output than they get.
+pub(super) fn allow_more_output(choices: &mut impl Choices, workload: &mut WorkloadConfig) {
+    let WorkloadConfig::Requests(list) = workload else { return };
+    for spec in list {
+        let more = if choices.chance(1, 2) { choices.within(1..=64) } else { 0 };
+        spec.max_new_tokens = (more > 0).then_some(spec.output + Tokens(more));
     }
 }
 

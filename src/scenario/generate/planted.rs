@@ -16,6 +16,9 @@ use crate::scenario::validate::{KnownPolicies, validate};
 /// in about one scenario of seven.
 const DRAWS: u64 = 400;
 
+/// What a switch's unsound variants need beside them before one more switch can make them act.
+const BESIDE: [(&str, &str, &str); 1] = [("duplicate_page", "free_check", "none")];
+
 /// A variant of a switch that is not its default.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct PlantedVariant {
@@ -119,6 +122,9 @@ impl PlantedVariant {
     ) {
         if self.is_objected_to(scenario) {
             return;
+        }
+        for (_, switch, variant) in BESIDE.iter().filter(|beside| beside.0 == self.switch) {
+            scenario.behaviour.set(switch, variant);
         }
         let before = scenario.behaviour;
         let mut beside = Vec::new();

@@ -45,6 +45,6 @@ fn every_variant_of_every_switch_is_drawn() {
     }
     let expected: usize = SWITCHES.iter().map(|switch| switch.variants.len() - 1).sum();
     assert_eq!(seen.len(), expected, "{seen:?}");
-    assert!(seen.values().all(|&count| count > DRAWS / 200), "{seen:?}");
+    assert!(seen.values().all(|&count| count > DRAWS / 400), "{seen:?}");
     assert!(drawn(Aim::Any).any(|scenario| scenario.behaviours() == Behaviours::default()));
 }

@@ -42,6 +42,8 @@ pub(super) struct Facts {
     pub(super) requests: Option<u64>,
     /// The longest prompt with its output.
     pub(super) length_max: Option<u64>,
+    /// The longest prompt with what its client allows of output.
+    allowed_max: Option<u64>,
     /// Requests are of more than one namespace.
     pub(super) namespaces: bool,
     /// Output can begin inside a virtual page and have a row there.
@@ -121,6 +123,7 @@ impl Facts {
             spare_pages: needed.and_then(|needed| pages.checked_sub(needed)),
             requests: sizes.requests,
             length_max: sizes.length_max,
+            allowed_max: sizes.allowed_max,
             namespaces: namespaces(&scenario.workload) > 1,
             output_inside_page: output_inside_page(&scenario.workload, virtual_page),
             leftover_rows: scenario.decode.leftover_rows > 0,
@@ -171,11 +174,12 @@ impl Facts {
         spare.is_some_and(|(pages, requests)| pages * self.virtual_page >= requests)
     }
 
-    /// Every request's tokens, those that are never stored included, fit an empty decode pool.
+    /// Every request's tokens, those that are never stored and those that its client allows
+    /// included, fit an empty decode pool.
     pub(super) fn fits_with_last_token(&self) -> bool {
         let is_clipped = self.behaviours.output_limit == OutputLimit::Clipped
             && self.behaviours.front_check == FrontCheck::InputLength;
-        is_clipped || self.length_max.is_some_and(|longest| longest <= self.decode_pool)
+        is_clipped || self.allowed_max.is_some_and(|longest| longest <= self.decode_pool)
     }
 
     /// Whatever prefill computes leaves more than a page and a token of an empty pool.
@@ -220,6 +224,8 @@ struct Sizes {
     prompt_max: Option<u64>,
     /// The longest prompt with its output.
     length_max: Option<u64>,
+    /// The longest prompt with what its client allows of output.
+    allowed_max: Option<u64>,
     prompts: Option<Vec<u64>>,
 }
 
@@ -245,10 +251,13 @@ impl Sizes {
     fn of_list(list: &[RequestSpec]) -> Sizes {
         let prompts: Vec<u64> = list.iter().map(prompt_len).collect();
         let outputs = list.iter().map(|spec| u64::from(spec.output.0));
+        let allowed = list.iter().map(|spec| spec.max_new_tokens.unwrap_or(spec.output));
+        let allowed = prompts.iter().zip(allowed).map(|(prompt, most)| prompt + u64::from(most.0));
         Sizes {
             requests: Some(prompts.len() as u64),
             prompt_max: prompts.iter().copied().max(),
             length_max: prompts.iter().zip(outputs).map(|(prompt, output)| prompt + output).max(),
+            allowed_max: allowed.max(),
             prompts: Some(prompts),
         }
     }
@@ -262,6 +271,7 @@ impl Sizes {
             requests: Some(u64::from(config.requests)),
             prompt_max: Some(prompt),
             length_max: Some(prompt + output),
+            allowed_max: Some(prompt + output),
             prompts: None,
         }
     }

@@ -100,6 +100,10 @@ const OUT_OF_BOUNDS: &[(&str, &str)] = &[
         "workload.requests.0.prompt=[{content=1,len=8388608},{content=2,len=1}]",
         "workload.requests.0.prompt: must be at most 8388608 tokens in all, got 8388609",
     ),
+    (
+        "workload.requests.0.max_new_tokens=0",
+        "workload.requests.0.max_new_tokens: must be 2 to 1048576, got 0",
+    ),
     ("workload.requests.0.output=0", "workload.requests.0.output: must be 1 to 1048576, got 0"),
     (
         "workload.requests.0.output_content=281474976710656",

@@ -158,9 +158,8 @@ impl Decode {
         let reserved = i64::from(setup.scenario.decode.reserved_tokens);
         let whole = |request: RequestId| {
             let info = &cx.requests[request];
-            let output = info.text.len() - info.prompt;
-            let output =
-                output_limit(setup.scenario, info.prompt).map_or(output, |most| output.min(most));
+            let limit = output_limit(setup.scenario, info.prompt);
+            let output = limit.map_or(info.max_new_tokens, |most| info.max_new_tokens.min(most));
             i64::from(info.prompt.0) + i64::from(output.min(OUTPUT_CLIP).0)
         };
         let running = self.running.iter().map(|&request| {
