@@ -17,6 +17,9 @@ const FILES: &[&str] = &[
     "sims/hazards/h39-forgotten-retracted-sound.toml",
     "sims/hazards/h53-output-freed-apart.toml",
     "sims/hazards/h05-as-reported.toml",
+    "sims/hazards/h60-thread-ends.toml",
+    "sims/hazards/h33-not-locked.toml",
+    "sims/hazards/h39-forgotten-running-sound.toml",
 ];
 
 /// The events that the page lists, with the fields of each.

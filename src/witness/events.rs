@@ -10,9 +10,9 @@ use crate::finding::{Code, Finding};
 use crate::planner::Piece;
 use crate::units::{PageId, Pages, Rank, RequestId, Tick, Tokens};
 use crate::world::Observer;
-use crate::world::observer::{Call, Seen};
+use crate::world::observer::{Call, Note, Seen};
 
-/// Gives each event, planner call and finding as one line of JSON to a function that takes lines.
+/// Gives each event, planner call, note and finding as one line of JSON to a function that takes lines.
 /// Nothing is left out or shortened; a line has the key `event` with its name and the key `tick`.
 pub struct Events<W: FnMut(&str)> {
     write: W,
@@ -92,5 +92,9 @@ impl<W: FnMut(&str)> Observer for Events<W> {
             refused: call.refused.map_or(&[], |(_, ranks)| ranks),
         };
         self.line(tick, planned);
+    }
+
+    fn noted(&mut self, tick: Tick, note: &Note) {
+        self.line(tick, note);
     }
 }

@@ -8,7 +8,7 @@ use crate::finding::{Code, Named};
 use crate::limits;
 use crate::units::{PageId, Rank, Tick};
 use crate::world::Observer;
-use crate::world::observer::{Call, Seen};
+use crate::world::observer::{Call, Note, Seen};
 
 /// What the lines mean.
 const LEGEND: &str = "\
@@ -92,6 +92,26 @@ impl<W: FnMut(&str)> Observer for Trace<W> {
             PageRanges(call.target_pages)
         );
         self.line(tick, &format!("r{}", call.request), "planned", &what);
+    }
+
+    fn noted(&mut self, tick: Tick, note: &Note) {
+        if let Some((server, event, what)) = noteworthy(note) {
+            self.line(tick, "", event, &format!("{server}: {what}"));
+        }
+    }
+}
+
+/// A note that a reader of events would miss.
+fn noteworthy(note: &Note) -> Option<(Server, &'static str, String)> {
+    match note {
+        Note::ThreadEnded { source, target } => {
+            Some((*source, "ends", format!("the thread that sends to {target}")))
+        }
+        Note::Launched { .. }
+        | Note::Evicted { .. }
+        | Note::Retracted { .. }
+        | Note::Dropped { .. }
+        | Note::Left { .. } => None,
     }
 }
 

@@ -9,6 +9,7 @@ use std::collections::{BTreeMap, VecDeque};
 use std::ops::Range;
 
 use super::context::Context;
+use super::observer::Note;
 use super::piece::{PartRows, RankPlan, destination_pages};
 use super::queue::Timer;
 use super::reading::{read_rows, single_rows};
@@ -81,8 +82,9 @@ impl Link {
     }
 
     /// From now on nothing more is sent.
-    pub(super) fn end(&mut self) {
+    pub(super) fn end(&mut self, cx: &mut Context<'_>) {
         self.has_ended = true;
+        cx.log.note(&Note::ThreadEnded { source: self.prefill, target: self.decode });
     }
 
     /// Queues one rank's part of a piece, whose pages are `source_pages` of the prefill server's

@@ -1,6 +1,8 @@
 //! An *observer* looks on while a scenario runs: it is shown every event and every planner call,
 //! and changes nothing.
 
+use serde::Serialize;
+
 use crate::event::{Event, Server};
 use crate::finding::Code;
 use crate::memory::Memory;
@@ -55,7 +57,8 @@ pub struct Call<'a> {
 }
 
 /// What observers alone are told: the oracle judges without it, and no digest has it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(tag = "event", rename_all = "snake_case")]
 pub enum Note {
     /// A prefill step begins to compute the positions `from..to` of a request.
     Launched {
@@ -76,6 +79,7 @@ pub enum Note {
         pages: Pages,
     },
     /// A running request gives up its pages for others.
+    #[serde(rename = "retracting")]
     Retracted {
         /// The request.
         request: RequestId,
@@ -88,6 +92,13 @@ pub enum Note {
         request: RequestId,
         /// Output tokens that it had by then.
         output: u32,
+    },
+    /// The thread that sends from one server to another has ended.
+    ThreadEnded {
+        /// The prefill server.
+        source: Server,
+        /// The decode server.
+        target: Server,
     },
     /// What a server has when the run has ended, in its pages.
     Left {

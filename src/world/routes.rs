@@ -212,7 +212,7 @@ impl World<'_> {
                 continue;
             }
             if ends_thread {
-                self.links[link].end();
+                self.links[link].end(&mut self.context);
             } else {
                 self.transfers[request].refuse();
                 self.close(request, Signal::Refused);

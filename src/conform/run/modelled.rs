@@ -184,6 +184,8 @@ impl Observer for Witness {
                 self.happens(tick, request, What::Retracted { stored: stored.0 });
             }
             Note::Dropped { request, output } => self.known(request).output = Some(output),
+            // What is then never sent shows by itself.
+            Note::ThreadEnded { .. } => {}
             Note::Left { server, total, free, evictable, protected } => {
                 let page = match server.side {
                     Side::Prefill => self.page,
