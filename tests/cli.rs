@@ -535,7 +535,7 @@ fn two_recordings_are_told_apart_by_kinds_of_difference() {
     let changed: Vec<String> = changed.iter().map(Value::to_string).collect();
     let words = ["watch-release", file, "-"];
     let text = with_input(&words, &changed.join("\n")).data(4);
-    for said in ["tree: insert, other matched (1 line)", "line 1 and line 1,", "\"matched\":999"] {
+    for said in ["radix: insert, other matched (1 line)", "line 1 and line 1,", "\"matched\":999"] {
         assert!(text.contains(said), "{said}: {text}");
     }
     let message = with_input(&words, "{\"ops\": []}").message();

@@ -153,13 +153,7 @@ pub(super) fn run(args: &ConformArgs) -> Result<Exit, CliError> {
 
 impl Answer {
     fn lined(&mut self, format: conform::Format) -> &mut Lined {
-        let name = match format {
-            conform::Format::Plan => "plan",
-            conform::Format::Alloc => "alloc",
-            conform::Format::Radix => "radix",
-            conform::Format::Run => "run",
-        };
-        self.formats.entry(name).or_default()
+        self.formats.entry(format.name()).or_default()
     }
 
     /// A whole run was compared up to the level `most`.

@@ -17,8 +17,8 @@ pub mod watch;
 
 use std::fmt;
 
-use serde::Deserialize;
 use serde::de::{DeserializeOwned, IgnoredAny};
+use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use thiserror::Error;
 
@@ -31,7 +31,8 @@ use crate::behaviour::SplitStamp;
 use crate::wording::json_line;
 
 /// What a vector line records.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "snake_case")]
 pub enum Format {
     /// One planner call and the answers of both revisions.
     Plan,
@@ -41,6 +42,18 @@ pub enum Format {
     Radix,
     /// A whole run of two schedulers.
     Run,
+}
+
+impl Format {
+    /// As it is printed.
+    pub fn name(self) -> &'static str {
+        match self {
+            Format::Plan => "plan",
+            Format::Alloc => "alloc",
+            Format::Radix => "radix",
+            Format::Run => "run",
+        }
+    }
 }
 
 /// What a line that can be replayed has shown.

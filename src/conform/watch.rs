@@ -9,41 +9,15 @@ use std::collections::{BTreeMap, VecDeque};
 use serde::Serialize;
 use serde_json::{Map, Value};
 
-use super::{LineError, malformed, parse};
+use super::{Format, LineError, malformed, parse, recognise};
 
 type Object = Map<String, Value>;
-
-/// What a line records.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Recorded {
-    /// One planner call.
-    Planner,
-    /// The calls of one allocator.
-    Allocator,
-    /// The calls of one prefix tree.
-    Tree,
-    /// A whole run.
-    Run,
-}
-
-impl Recorded {
-    /// As people read it.
-    pub fn name(self) -> &'static str {
-        match self {
-            Recorded::Planner => "planner",
-            Recorded::Allocator => "allocator",
-            Recorded::Tree => "tree",
-            Recorded::Run => "run",
-        }
-    }
-}
 
 /// A line that was read.
 #[derive(Clone, Debug)]
 pub struct Line {
     number: u64,
-    format: Recorded,
+    format: Format,
     fields: Object,
 }
 
@@ -93,7 +67,7 @@ pub struct Example {
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct Watched {
     /// Pairs by format.
-    pub formats: BTreeMap<Recorded, Pairs>,
+    pub formats: BTreeMap<Format, Pairs>,
     /// Changes by kind.
     pub changes: BTreeMap<String, Change>,
 }
@@ -113,19 +87,10 @@ struct Difference {
 /// # Errors
 /// Names the field that is missing or of the wrong type.
 pub fn read(number: u64, line: &str) -> Result<Line, LineError> {
+    let format = recognise(line)?;
     let fields: Object = parse(line)?;
-    let formats = [
-        ("input", Recorded::Planner),
-        ("allocator", Recorded::Allocator),
-        ("policy", Recorded::Tree),
-        ("events", Recorded::Run),
-    ];
-    let mut named = formats.iter().filter(|(key, _)| fields.contains_key(*key));
-    let (Some(&(_, format)), None) = (named.next(), named.next()) else {
-        return Err(malformed("must have exactly one of input, allocator, policy, events"));
-    };
     let (list, name) = match format {
-        Recorded::Planner => {
+        Format::Plan => {
             let mut answers = fields.iter().filter(|(key, _)| *key != "input").peekable();
             let is_given = answers.peek().is_some();
             return match is_given && answers.all(|(_, answer)| answer.is_object()) {
@@ -133,8 +98,8 @@ pub fn read(number: u64, line: &str) -> Result<Line, LineError> {
                 false => Err(malformed("must have the answer of a release beside input")),
             };
         }
-        Recorded::Allocator | Recorded::Tree => ("ops", "op"),
-        Recorded::Run => ("events", "ev"),
+        Format::Alloc | Format::Radix => ("ops", "op"),
+        Format::Run => ("events", "ev"),
     };
     let items = fields.get(list).and_then(Value::as_array);
     let is_named = |item: &Value| item.get(name).is_some_and(Value::is_string);
@@ -234,11 +199,11 @@ impl Line {
     fn question(&self) -> String {
         let mut fields: Object = self.fields.clone();
         match self.format {
-            Recorded::Planner => fields.retain(|key, _| key == "input"),
-            Recorded::Run => {
+            Format::Plan => fields.retain(|key, _| key == "input"),
+            Format::Run => {
                 fields.retain(|key, _| ["format", "kind", "number", "scenario"].contains(&&**key));
             }
-            Recorded::Allocator | Recorded::Tree => {
+            Format::Alloc | Format::Radix => {
                 let first = self.list("ops").first().map(|op| asked(op));
                 fields.insert("ops".to_owned(), first.map_or(Value::Null, Value::Object));
             }
@@ -248,9 +213,9 @@ impl Line {
 
     fn difference(&self, other: &Line) -> Option<Difference> {
         match self.format {
-            Recorded::Planner => self.answer_difference(other),
-            Recorded::Allocator | Recorded::Tree => self.op_difference(other),
-            Recorded::Run => self.event_difference(other),
+            Format::Plan => self.answer_difference(other),
+            Format::Alloc | Format::Radix => self.op_difference(other),
+            Format::Run => self.event_difference(other),
         }
     }
 
@@ -421,8 +386,8 @@ mod tests {
         };
         let (long, short) = (line("1,2,3", "1"), line("1", "1"));
         let watched = watch(&[&long, &short], &[&line("1,2,3", "2"), &line("1", "2")]);
-        assert_eq!(kinds(&watched), [("planner: other src", 2)]);
-        let smallest = &watched.changes["planner: other src"].smallest;
+        assert_eq!(kinds(&watched), [("plan: other src", 2)]);
+        let smallest = &watched.changes["plan: other src"].smallest;
         assert_eq!((smallest.first_line, smallest.second_line), (2, 2));
         assert!(!watched.is_equal());
     }
@@ -438,7 +403,7 @@ mod tests {
             )
         };
         let watched = watch(&[&tree("[[1]]", 0)], &[&tree("[]", 1)]);
-        assert_eq!(kinds(&watched), [("tree: evict, other evictable, freed", 1)]);
+        assert_eq!(kinds(&watched), [("radix: evict, other evictable, freed", 1)]);
         let smallest = watched.changes.values().next().unwrap();
         assert_eq!(smallest.smallest.path, "ops[1]");
     }
@@ -468,7 +433,7 @@ mod tests {
         let line = |n: u32| format!(r#"{{"input":{{"a":{n}}},"x":{{"ok":{{}}}}}}"#);
         let watched = watch(&[&line(1)], &[&line(2), &line(3)]);
         let pairs = Pairs { only_first: 1, only_second: 2, ..Pairs::default() };
-        assert_eq!(watched.formats[&Recorded::Planner], pairs);
+        assert_eq!(watched.formats[&Format::Plan], pairs);
         assert!(!watched.is_equal() && !watched.has_pairs());
     }
 

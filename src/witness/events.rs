@@ -12,8 +12,9 @@ use crate::units::{PageId, Pages, Rank, RequestId, Tick, Tokens};
 use crate::world::Observer;
 use crate::world::observer::{Call, Note, Seen};
 
-/// Gives each event, planner call, note and finding as one line of JSON to a function that takes lines.
-/// Nothing is left out or shortened; a line has the key `event` with its name and the key `tick`.
+/// Gives each event, planner call, note and finding as one line of JSON to a function that takes
+/// lines. Nothing is left out or shortened; a line has the key `event` with its name and the key
+/// `tick`.
 pub struct Events<W: FnMut(&str)> {
     write: W,
     found: BTreeMap<Code, u64>,
