@@ -526,7 +526,7 @@ fn two_recordings_are_told_apart_by_kinds_of_difference() {
     let file = "tests/vectors/radix.jsonl";
     let whole = std::fs::read_to_string(file).unwrap();
     let equal = kvseam(&["watch-release", file, file, "--format", "json"]).json(0);
-    assert_eq!(equal["formats"]["tree"]["equal"], whole.lines().count());
+    assert_eq!(equal["formats"]["radix"]["equal"], whole.lines().count());
     let mut changed: Vec<Value> =
         whole.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
     let ops = changed[0]["ops"].as_array_mut().unwrap();
