@@ -604,6 +604,8 @@ switches! {
         EveryInsert = "every_insert",
         /// Those that it has not put in before (sglang 0.5.23).
         OncePerRequest = "once_per_request",
+        /// All of them, but none with a chunk that is not the last (sglang 0.5.17, 0.5.20).
+        NotChunks = "not_chunks",
     }
     /// How a prefill step's requests are chosen and get their pages.
     prefill_batch: PrefillBatch, acts when "a prefill pool is nearly full, or a step computes several requests" {

@@ -104,8 +104,6 @@ fn a_switch_is_asked_for_at_one_place() {
         ("eviction_demand", 2),
         // Whether a request may come back, and how many pages it gets.
         ("resumption_demand", 2),
-        // Prefill counts, and so does decode.
-        ("hit_count", 2),
         // How much must be free, when pages are taken, and when the step begins.
         ("prefill_batch", 3),
         // Whether the chunk is kept, and whether it is sent.

@@ -46,7 +46,7 @@ const CHUNKS_MAX: u32 = 8;
 const DURATIONS: &[u64] = &[10, 1, 0, 3, 30, 100, 1_000];
 
 /// Variants that differ from the default and that no scenario makes unsound.
-pub const HARMLESS: [(&str, &str); 23] = [
+pub const HARMLESS: [(&str, &str); 24] = [
     ("decode_match_unit", "physical_page"),
     ("decode_match_unit", "token"),
     ("chunk_cut", "exact_budget"),
@@ -66,6 +66,7 @@ pub const HARMLESS: [(&str, &str); 23] = [
     ("last_running", "aborted"),
     ("split_stamp", "inherited"),
     ("hit_count", "once_per_request"),
+    ("hit_count", "not_chunks"),
     ("output_limit", "clipped"),
     ("release_insert", "again"),
     ("aborted_step", "counted"),

@@ -2,7 +2,7 @@
 //! hand in its rows.
 
 use crate::behaviour::{
-    Behaviours, CacheKey, DraftRows, PrefillStart, Relayout, ReplicatedPool, Rows,
+    Behaviours, CacheKey, DraftRows, HitCount, PrefillStart, Relayout, ReplicatedPool, Rows,
 };
 use crate::engine::TransferMode;
 use crate::engine::connection::{Pairing, PeerRefusal};
@@ -78,6 +78,18 @@ impl Setup<'_> {
         match self.switches.cache_key {
             CacheKey::WithNamespace => request.namespace,
             CacheKey::WithoutNamespace => 0,
+        }
+    }
+
+    /// How many of the first pages of a prompt do not count as used when its request puts `pages`
+    /// of it into a cache, after `inserted` before. `goes_on` where these are a chunk's and more
+    /// follow.
+    pub(super) fn uncounted(&self, pages: Pages, inserted: Pages, goes_on: bool) -> Pages {
+        match self.switches.hit_count {
+            HitCount::EveryInsert => Pages(0),
+            HitCount::OncePerRequest => inserted,
+            HitCount::NotChunks if goes_on => pages,
+            HitCount::NotChunks => Pages(0),
         }
     }
 

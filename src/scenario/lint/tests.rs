@@ -79,6 +79,7 @@ fn sound_alternatives_have_no_objection() {
         "behaviour.last_running=aborted",
         "behaviour.split_stamp=inherited",
         "behaviour.hit_count=once_per_request",
+        "behaviour.hit_count=not_chunks",
         "behaviour.output_limit=clipped",
         "behaviour.release_insert=again",
         "behaviour.aborted_step=counted",
@@ -94,18 +95,19 @@ fn releases_are_judged_by_what_acts() {
         let profile = format!("profile={name}");
         objected(&[&[TRACE, &*profile], more].concat())
     };
-    let none = [""; 0];
-    assert_eq!(release("sglang-0.5.17", &["decode.cache=none"]), none);
-    assert_eq!(release("sglang-0.5.20", &[]), ["packing"]);
     let scheduler = ["decode_turn", "resumption_demand", "prefill_batch", "front_check"];
+    let without_reserve = ["decode_turn", "prefill_batch", "front_check"];
+    assert_eq!(release("sglang-0.5.17", &["decode.cache=none"]), without_reserve);
+    assert_eq!(release("sglang-0.5.20", &[]), [&["packing"], &without_reserve[..]].concat());
     let reserve = "decode.reserved_tokens=512";
     assert_eq!(release("sglang-0.5.23", &[reserve]), scheduler);
-    assert_eq!(release("sglang-0.5.23", &["decode.reserved_tokens=0"]).len(), 3);
+    assert_eq!(release("sglang-0.5.23", &["decode.reserved_tokens=0"]), without_reserve);
     assert_eq!(lint(&with(&["profile=sglang-0.5.23"])), []);
     let abort = "faults=[{abort={request=0}}]";
-    assert_eq!(release("sglang-0.5.20", &[abort]), ["release_on_abort", "packing"]);
-    let with_abort = release("sglang-0.5.23", &[abort, reserve]);
     let at_ends = ["release_on_abort", "source_release"];
+    let packing = [&at_ends[..], &["packing"], &without_reserve, &["aborted_chunk"]].concat();
+    assert_eq!(release("sglang-0.5.20", &[abort]), packing);
+    let with_abort = release("sglang-0.5.23", &[abort, reserve]);
     assert_eq!(with_abort, [&at_ends[..], &scheduler, &["aborted_chunk"]].concat());
     assert_eq!(lint(&with(&["profile=sglang-0.5.20"])), []);
     assert_eq!(Profile::all().len(), 4);

@@ -9,7 +9,7 @@ use super::Decode;
 use super::request::{Status, Target};
 use super::reservation::cache_keys;
 use crate::behaviour::{
-    AbortCleanup, AbortedStep, CommittedLength, DecodeInsert, DecodeTurn, HitCount, PromptNode,
+    AbortCleanup, AbortedStep, CommittedLength, DecodeInsert, DecodeTurn, PromptNode,
 };
 use crate::cache::Insertion;
 use crate::event::{Event, Holder, Outcome};
@@ -156,10 +156,7 @@ impl Decode {
         let keys = cache_keys(&cx.setup, &info.keyed, committed);
         let full = committed.pages_floor(virtual_page).index().min(table.len());
         let state = &mut self.requests[request];
-        let counted = match cx.setup.switches.hit_count {
-            HitCount::EveryInsert => Pages(0),
-            HitCount::OncePerRequest => state.inserted,
-        };
+        let counted = cx.setup.uncounted(Pages::of(&keys[..full]), state.inserted, false);
         let how = Insertion { priority: info.priority, counted };
         let taken = cache.insert(&keys[..full], &table[..full], how);
         state.inserted = state.inserted.max(Pages::of(&taken));

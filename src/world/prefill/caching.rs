@@ -3,7 +3,7 @@
 use super::super::context::Context;
 use super::super::store::split_taken;
 use super::Prefill;
-use crate::behaviour::{ChunkHash, DuplicateInsert, HitCount, LockCount};
+use crate::behaviour::{ChunkHash, DuplicateInsert, LockCount};
 use crate::cache::Insertion;
 use crate::event::{Event, Holder};
 use crate::finding::Mark;
@@ -33,10 +33,8 @@ impl Prefill {
         // A chunk that is keyed apart stands in the tree for itself, beside the pages before it.
         let first = if apart.is_some() { source.shared } else { 0 };
         let keys = apart.as_deref().unwrap_or(&source.keys[..full]);
-        let counted = match cx.setup.switches.hit_count {
-            HitCount::EveryInsert => Pages(0),
-            HitCount::OncePerRequest => source.inserted,
-        };
+        let goes_on = source.done < source.length;
+        let counted = cx.setup.uncounted(Pages::of(keys), source.inserted, goes_on);
         let how = Insertion { priority, counted };
         let taken = cache.insert(keys, &source.table[first..full], how);
         source.inserted = Pages::of(&taken);

@@ -13,7 +13,7 @@ use super::store::{Flushed, Store};
 use crate::behaviour::ReleaseInsert;
 use crate::cache::Insertion;
 use crate::event::Holder;
-use crate::units::{RequestId, Tokens};
+use crate::units::{Pages, RequestId, Tokens};
 
 mod caching;
 pub(super) mod chunk;
@@ -110,8 +110,9 @@ impl Prefill {
         let shared = source.shared.min(source.keys.len());
         if let Some(cache) = &mut self.store.cache {
             let priority = cx.requests[request].priority;
-            let how = Insertion { priority, counted: source.inserted };
-            cache.insert(&source.keys[..shared], &source.table[..shared], how);
+            let keys = &source.keys[..shared];
+            let counted = cx.setup.uncounted(Pages::of(keys), source.inserted, false);
+            cache.insert(keys, &source.table[..shared], Insertion { priority, counted });
         }
         self.give_back(request, source, cx);
     }
