@@ -34,8 +34,8 @@ const V0_5_17: Release = Release {
 /// has transfers drained.
 ///
 /// Planner, allocators and tree were run; the rest was read in the wheel: KV is in the unified tree
-/// (`mem_cache/registry.py`), which keeps a node's age when it splits it and gives the prompt a node
-/// of its own, but does not count a chunk that is not the last (`unified_radix_cache.py`,
+/// (`mem_cache/registry.py`), which keeps a node's age when it splits it and gives the prompt a
+/// node of its own, but does not count a chunk that is not the last (`unified_radix_cache.py`,
 /// `unified_cache/unified_tree_core.py`), and what [`schedulers`] says.
 const V0_5_20: Release = Release {
     name: "sglang-0.5.20",
@@ -70,12 +70,12 @@ const V0_5_23: Release = Release {
 /// What the schedulers of all three do around planner, allocators and tree. It was run with 0.5.23;
 /// in the wheels of 0.5.17 and 0.5.20 the same was read:
 ///
-/// - `disaggregation/decode.py`: `process_decode_queue` resumes, then reserves nothing while anything
-///   is retracted; `pop_preallocated` admits by `max_new_tokens`; `_pre_alloc` extends;
-///   `resume_retracted_reqs` asks for the reserve, too; `get_new_prebuilt_batch` puts the prompt into
-///   the tree;
-/// - `managers/schedule_batch.py`: `retract_decode` keeps the order of the batch and aborts the last
-///   request; `release_req` evicts for 20 tokens of each that goes on;
+/// - `disaggregation/decode.py`: `process_decode_queue` resumes, then reserves nothing while
+///   anything is retracted; `pop_preallocated` admits by `max_new_tokens`; `_pre_alloc` extends;
+///   `resume_retracted_reqs` asks for the reserve, too; `get_new_prebuilt_batch` puts the prompt
+///   into the tree;
+/// - `managers/schedule_batch.py`: `retract_decode` keeps the order of the batch and aborts the
+///   last request; `release_req` evicts for 20 tokens of each that goes on;
 /// - `mem_cache/allocation.py`: a page a request more is evicted for;
 /// - `managers/schedule_policy.py`: `add_one_req` wants a page and a token beside a prompt;
 /// - `managers/scheduler.py`, `managers/tp_worker.py`: the pool clips output and refuses prompts;
