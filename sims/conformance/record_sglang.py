@@ -357,8 +357,8 @@ class Freed:
 class Tree:
     """One `RadixCache` and the calls that are made on it."""
 
-    def __init__(self, rng, policy, page):
-        self.rng, self.page = rng, page
+    def __init__(self, rng, policy, page, tail=0):
+        self.rng, self.page, self.tail = rng, page, tail
         self.base = importlib.import_module("sglang.srt.mem_cache.base_prefix_cache")
         self.module = importlib.import_module("sglang.srt.mem_cache.radix_cache")
         self.freed = Freed(page)
@@ -382,6 +382,7 @@ class Tree:
             "token_to_kv_pool_allocator": self.freed,
             "page_size": self.page,
             "eviction_policy": policy,
+            "eviction_policy_config": {"threshold": self.tail} if self.tail else None,
             **more,
         }
         return params.CacheInitParams(**accepted(params.CacheInitParams, arguments))
@@ -493,21 +494,28 @@ class UnifiedTree(Tree):
         self.cache.dec_lock_ref(*held)
 
 
-def record_tree(tree_class, rng, policy):
+def record_tree(tree_class, rng, policy, *, tails=False):
     page = rng.choice([1, 1, 2, 4])
-    tree = tree_class(rng, policy, page)
+    tail = rng.randrange(1, 4 * page) if tails else 0
+    tree = tree_class(rng, policy, page, tail)
     kinds = [tree.match, tree.insert, tree.insert, tree.insert, tree.lock, tree.unlock, tree.evict]
     ops = []
     for _ in range(rng.randrange(8, 40)):
         op = rng.choice(kinds)()
         if op is not None:
             ops.append({**op, **tree.sizes()})
-    return {"policy": policy, "page_size": page, "ops": ops}
+    more = {"tail_tokens": tail} if tail else {}
+    return {"policy": policy, "page_size": page, **more, "ops": ops}
 
 
 def record_trees(tree_class, rng, count):
     policies = itertools.islice(itertools.cycle(POLICIES), count)
     return [record_tree(tree_class, rng, policy) for policy in policies]
+
+
+def record_tails(rng, count):
+    """Trees under the policy that is given a number, which 0.5.21 was the first to have."""
+    return [record_tree(UnifiedTree, rng, "tlru", tails=True) for _ in range(count)]
 
 
 def main():
@@ -517,6 +525,7 @@ def main():
     parser.add_argument("--plan", type=int, default=1500, help="planner calls, a line each")
     parser.add_argument("--alloc", type=int, default=120, help="allocators, a line each")
     parser.add_argument("--radix", type=int, default=210, help="radix trees, a line each, of both")
+    parser.add_argument("--tlru", type=int, default=90, help="trees under tlru, a line each")
     args = parser.parse_args()
     args.out.mkdir(parents=True, exist_ok=True)
     kernels()
@@ -528,6 +537,7 @@ def main():
         ("alloc", "alloc", record_allocators, args.alloc),
         ("radix", "radix", functools.partial(record_trees, Tree), args.radix),
         ("radix-unified", "radix", functools.partial(record_trees, UnifiedTree), args.radix),
+        ("radix-tlru", "radix-tlru", record_tails, args.tlru),
     ]
     left_out = []
     for name, stream, record, count in recorders:

@@ -28,6 +28,8 @@ pub struct Usage {
     pub hits: u32,
     /// The highest priority of an insert that passed it.
     pub priority: i64,
+    /// Pages of the longest prompt whose insert passed it.
+    pub reach: Pages,
 }
 
 /// One node of the cache's tree: a stretch of consecutive pages of a prompt.
@@ -177,7 +179,9 @@ mod tests {
 
     #[test]
     fn each_policy_puts_its_own_victim_first() {
-        let usage = |access, creation, hits, priority| Usage { access, creation, hits, priority };
+        let reach = Pages(1);
+        let usage =
+            |access, creation, hits, priority| Usage { access, creation, hits, priority, reach };
         let nodes = [
             usage(5, 1, 3, 2),
             usage(4, 2, 2, 0),

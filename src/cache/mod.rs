@@ -10,6 +10,7 @@ pub mod block_hash;
 pub mod eviction;
 pub mod partial;
 pub mod radix;
+pub mod tail;
 
 use crate::prompt::PageKey;
 use crate::units::{PageId, Pages};

@@ -72,7 +72,7 @@ impl RadixCache {
             children: BTreeMap::new(),
             own_locks: 0,
             locks: 0,
-            usage: Usage { access: 0, creation: 0, hits: 0, priority: 0 },
+            usage: Usage { access: 0, creation: 0, hits: 0, priority: 0, reach: Pages(0) },
             generation: 0,
         };
         RadixCache {
@@ -297,9 +297,11 @@ impl PrefixCache for RadixCache {
     fn insert(&mut self, keys: &[PageKey], pages: &[PageId], how: Insertion) -> Vec<bool> {
         assert_eq!(keys.len(), pages.len(), "an insert names a page for each key");
         let Insertion { priority, counted } = how;
+        let reach = Pages::of(keys);
         let (parent, matched) = self.walk(keys, |usage, end| {
             usage.hits += u32::from(end > counted);
             usage.priority = usage.priority.max(priority);
+            usage.reach = usage.reach.max(reach);
         });
         if let Some(&first) = keys.get(matched) {
             let (access, creation) = (self.tick(), self.tick());
@@ -314,8 +316,9 @@ impl PrefixCache for RadixCache {
                 usage: Usage {
                     access,
                     creation,
-                    hits: u32::from(Pages::of(keys) > counted),
+                    hits: u32::from(reach > counted),
                     priority,
+                    reach,
                 },
                 generation: 0,
             });

@@ -7,7 +7,7 @@ use crate::event::Server;
 use crate::finding::Side;
 use crate::reference::allocator::{Case, Operation, Rule, check};
 use crate::scenario::generate::Choices;
-use crate::units::{PageSize, Pages};
+use crate::units::{PageSize, Pages, Tokens};
 use crate::world::Registry;
 use crate::world::registry::ServerSetup;
 
@@ -40,6 +40,7 @@ pub fn hands_out_free_pages_once(choices: &mut impl Choices) {
         server: Server { side: Side::Prefill, index: 0 },
         page: PageSize::new(page).expect("it is positive"),
         pages: Pages(pages),
+        tail: Tokens(0),
         behaviours: Behaviours::default(),
         seed: choices.below(4),
     };

@@ -4,10 +4,12 @@
 use super::sizes;
 use crate::behaviour::SplitStamp;
 use crate::cache::block_hash::BlockHashCache;
-use crate::cache::eviction::{Eviction, Ordered};
+use crate::cache::eviction::{Eviction, EvictionPolicy, Ordered};
 use crate::cache::radix::RadixCache;
+use crate::cache::tail::TailLru;
 use crate::reference::prefix_cache::{Case, Dropping, Naming, Operation, Prompt, check};
 use crate::scenario::generate::Choices;
+use crate::units::{PageSize, Tokens};
 
 /// Calls of one case, at most; a lookup with a lock is one.
 const CALLS: u32 = 64;
@@ -16,10 +18,16 @@ const PROMPT_PAGES: u32 = 12;
 
 /// Tries drawn calls on a radix tree.
 pub fn radix_keeps_its_pages(choices: &mut impl Choices) {
+    let tail = choices.chance(1, 8).then(|| Tokens(choices.within(1..=8)));
     let eviction = *choices.pick(&Eviction::ALL);
     let naming = *choices.pick(&[Naming::Chained, Naming::Alone]);
     let case = draw(choices, Dropping::Leaves, naming);
-    check(&case, RadixCache::new(Box::new(Ordered::new(eviction)), SplitStamp::New), |_| {});
+    let page = PageSize::new(case.page).expect("a page has tokens");
+    let policy: Box<dyn EvictionPolicy> = match tail {
+        Some(tail) => Box::new(TailLru::new(tail, page)),
+        None => Box::new(Ordered::new(eviction)),
+    };
+    check(&case, RadixCache::new(policy, SplitStamp::New), |_| {});
 }
 
 /// Tries drawn calls on a block-hash cache.

@@ -10,8 +10,9 @@ use serde::{Deserialize, Serialize};
 use super::LineError;
 use super::replay::{self, Impossible};
 use crate::behaviour::SplitStamp;
-use crate::cache::eviction::{Eviction, Ordered};
+use crate::cache::eviction::{Eviction, EvictionPolicy, Ordered};
 use crate::cache::radix::RadixCache;
+use crate::cache::tail::TailLru;
 use crate::cache::{Anchor, Insertion, PrefixCache};
 use crate::limits;
 use crate::prompt::{Chains, ContentId, ContentRun, PageKey};
@@ -21,9 +22,56 @@ use crate::units::{PageId, PageSize, Pages, Row, Tokens};
 #[derive(Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Line {
-    policy: Eviction,
+    policy: Policy,
     page_size: u32,
+    /// The number of `tlru`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    tail_tokens: Option<u32>,
     ops: Vec<Op>,
+}
+
+/// The policies of the real caches.
+#[derive(Clone, Copy, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+enum Policy {
+    Lru,
+    Lfu,
+    Fifo,
+    Mru,
+    Filo,
+    Priority,
+    Slru,
+    /// Needs `tail_tokens`.
+    Tlru,
+}
+
+impl Policy {
+    /// The policy as an order, if it is one.
+    fn order(self) -> Option<Eviction> {
+        Some(match self {
+            Policy::Lru => Eviction::Lru,
+            Policy::Lfu => Eviction::Lfu,
+            Policy::Fifo => Eviction::Fifo,
+            Policy::Mru => Eviction::Mru,
+            Policy::Filo => Eviction::Filo,
+            Policy::Priority => Eviction::Priority,
+            Policy::Slru => Eviction::Slru,
+            Policy::Tlru => return None,
+        })
+    }
+}
+
+impl Line {
+    fn policy(&self, page: PageSize) -> Result<Box<dyn EvictionPolicy>, Impossible> {
+        match (self.policy.order(), self.tail_tokens) {
+            (Some(order), None) => Ok(Box::new(Ordered::new(order))),
+            (None, Some(tail)) => Ok(Box::new(TailLru::new(Tokens(tail), page))),
+            (Some(_), Some(_)) | (None, None) => {
+                let wanted = "must be there for tlru, and for no other policy".to_owned();
+                Err(Impossible::new("tail_tokens", wanted))
+            }
+        }
+    }
 }
 
 /// One operation. `evictable` and `protected` are answers of each; the others are named.
@@ -89,7 +137,7 @@ impl Line {
         let mut replay = Replay {
             page,
             chains: Chains::default(),
-            cache: RadixCache::new(Box::new(Ordered::new(self.policy)), split_stamp),
+            cache: RadixCache::new(self.policy(page)?, split_stamp),
             locks: BTreeMap::new(),
         };
         for (index, op) in self.ops.iter_mut().enumerate() {

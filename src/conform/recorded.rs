@@ -7,6 +7,7 @@ use crate::behaviour::SplitStamp;
 
 const ALLOC: &str = include_str!("../../tests/vectors/alloc.jsonl");
 const RADIX: &str = include_str!("../../tests/vectors/radix.jsonl");
+const TAILS: &str = include_str!("../../tests/vectors/radix-tlru.jsonl");
 const UNIFIED: &str = include_str!("../../tests/vectors/radix-unified.jsonl");
 
 type Check = fn(&str) -> Result<(), LineError>;
@@ -77,6 +78,7 @@ fn recorded_trees_pass_and_every_changed_answer_fails() {
     let first = UNIFIED.lines().next().unwrap();
     assert!(radix::check(first, SplitStamp::New).is_err());
     assert_every_change_is_noticed(UNIFIED, |line| radix::check(line, SplitStamp::Inherited));
+    assert_every_change_is_noticed(TAILS, |line| radix::check(line, SplitStamp::Inherited));
 }
 
 fn assert_malformed(check: Check, line: &Value, reason: &str) {

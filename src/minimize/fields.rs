@@ -83,6 +83,10 @@ fn fields(search: &Search) -> Vec<Unusual> {
 fn offer_value(search: &mut Search, field: &Unusual, value: Option<Value>) -> bool {
     let mut table = Configuration::of(search.best()).into_table();
     let section = table[&field.section].as_table_mut().expect("a section is a table");
+    if field.key == "eviction" {
+        // The number goes with one policy only.
+        section.remove("tail_tokens");
+    }
     match value {
         Some(value) => section.insert(field.key.clone(), value),
         None => section.remove(&field.key),

@@ -15,7 +15,7 @@ use crate::engine::Profile;
 use crate::engine::connection::KvPool;
 use crate::finding::Side;
 use crate::scenario::lint::lint;
-use crate::scenario::validate::{BLOCK_HASH, KnownPolicies, LRU, NO_CACHE};
+use crate::scenario::validate::{BLOCK_HASH, KnownPolicies, LRU, NO_CACHE, TAIL_LRU};
 use crate::scenario::{
     DecodeConfig, Fault, LayoutConfig, LinkConfig, Moment, PairingConfig, PrefillConfig, Scenario,
     VERSION,
@@ -139,7 +139,7 @@ pub fn draw(
         planted.put(&mut behaviour);
     }
     let behaviours = behaviour.over(profile.behaviours());
-    let is_crowded = choices.chance(2, 7);
+    let is_crowded = choices.chance(3, 8);
     let (workload, demand) = demand::draw(choices, layout, is_crowded);
     let mut scenario = Scenario {
         version: VERSION,
@@ -236,10 +236,12 @@ fn prefill(
     };
     let needs: Vec<u32> = demand.iter().map(pages).collect();
     let cache = name(choices, known.caches.iter());
+    let eviction = eviction(choices, known, &cache);
     PrefillConfig {
         workers: workers(choices),
         pages: pool_pages(choices, &needs),
-        eviction: eviction(choices, known, &cache),
+        tail_tokens: tail_tokens(choices, &eviction, layout.page_size),
+        eviction,
         cache,
         free_order: name(choices, known.free_orders.iter()),
         chunk_tokens: chunk_tokens(choices, layout, behaviours.chunk_cut, demand),
@@ -294,6 +296,7 @@ fn decode(
     let may_be_none = choices.chance(1, 2);
     let caches = known.caches.iter().rev().filter(|&name| may_be_none || name != NO_CACHE);
     let cache = name(choices, caches);
+    let eviction = eviction(choices, known, &cache);
     DecodeConfig {
         workers: workers(choices),
         pages: match is_crowded {
@@ -305,7 +308,8 @@ fn decode(
             false => 0,
         },
         draft: known.draft_planners.contains(behaviours.planner.name()) && choices.chance(1, 2),
-        eviction: eviction(choices, known, &cache),
+        tail_tokens: tail_tokens(choices, &eviction, virtual_page),
+        eviction,
         cache,
         free_order: name(choices, known.free_orders.iter()),
         reserved_tokens,
@@ -347,7 +351,7 @@ fn link(
     demand: &[Demand],
 ) -> LinkConfig {
     let longest = demand.iter().map(Demand::stored).max().unwrap_or(1);
-    let is_late = choices.chance(1, 3);
+    let is_late = choices.chance(3, 8);
     let pack_tokens = match choices.below(4) {
         0 => LinkConfig::default().pack_tokens,
         1 => layout.page_size * choices.within(1..=layout.ranks),
@@ -427,7 +431,7 @@ fn faults(
 /// other one is at one moment, which in a crowd is mostly one that needs a crowd.
 fn aborts(choices: &mut impl Choices, requests: usize, is_crowded: bool) -> Vec<Fault> {
     let (weights, favourites): (&[u64], _) = match is_crowded {
-        true => (&[4, 7, 0, 6], &[Moment::Retracted, Moment::Running, Moment::Retracted][..]),
+        true => (&[6, 7, 4], &[Moment::Retracted, Moment::Running, Moment::Retracted][..]),
         false => (&[0, 1, 0, 4, 7], &MOMENTS),
     };
     let weight = *choices.pick(weights);
@@ -462,6 +466,11 @@ fn name<'a>(choices: &mut impl Choices, names: impl Iterator<Item = &'a String>)
 fn eviction(choices: &mut impl Choices, known: &KnownPolicies, cache: &str) -> String {
     let drawn = name(choices, known.evictions.iter());
     if cache == BLOCK_HASH { LRU.to_owned() } else { drawn }
+}
+
+/// The number that goes with `eviction`: about a page.
+fn tail_tokens(choices: &mut impl Choices, eviction: &str, page: u32) -> u32 {
+    if eviction == TAIL_LRU { choices.within(1..=2 * page) } else { 0 }
 }
 
 #[cfg(test)]

@@ -118,6 +118,10 @@ pub struct PrefillConfig {
     /// Which cached pages go first.
     #[serde(default = "lru")]
     pub eviction: String,
+    /// Tokens at the end of a history that need not be cached, under `eviction = "tlru"`: the
+    /// engine's threshold less its estimate of the next prompt.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub tail_tokens: u32,
     /// In which order freed pages are handed out again.
     #[serde(default = "sorted")]
     pub free_order: String,
@@ -143,6 +147,7 @@ impl PrefillConfig {
             pages,
             cache: radix(),
             eviction: lru(),
+            tail_tokens: 0,
             free_order: sorted(),
             chunk_tokens: chunk_tokens(),
             admission: first_come(),
@@ -173,6 +178,10 @@ pub struct DecodeConfig {
     /// Which cached pages go first.
     #[serde(default = "lru")]
     pub eviction: String,
+    /// Tokens at the end of a history that need not be cached, under `eviction = "tlru"`: the
+    /// engine's threshold less its estimate of the next prompt.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub tail_tokens: u32,
     /// In which order freed pages are handed out again.
     #[serde(default = "sorted")]
     pub free_order: String,
@@ -201,6 +210,7 @@ impl DecodeConfig {
             draft: false,
             cache: radix(),
             eviction: lru(),
+            tail_tokens: 0,
             free_order: sorted(),
             reserved_tokens: reserved_tokens(),
             step_ticks: decode_step_ticks(),

@@ -38,6 +38,7 @@ fn prefill() -> impl Strategy<Value = PrefillConfig> {
             pages: counts.1,
             cache,
             eviction,
+            tail_tokens: 0,
             free_order,
             chunk_tokens: counts.2,
             admission,
@@ -59,6 +60,7 @@ fn decode() -> impl Strategy<Value = DecodeConfig> {
             draft: counts.3.is_multiple_of(2),
             cache,
             eviction,
+            tail_tokens: 0,
             free_order,
             reserved_tokens: counts.2,
             step_ticks: ticks[0],
@@ -226,7 +228,7 @@ pub(crate) fn known() -> validate::KnownPolicies {
     let names = |list: &[&str]| list.iter().map(|&name| name.to_owned()).collect();
     validate::KnownPolicies {
         caches: names(&["block_hash", "radix", "none"]),
-        evictions: names(&["lru", "priority"]),
+        evictions: names(&["lru", "priority", "tlru"]),
         free_orders: names(&["sorted", "stack"]),
         admissions: names(&["first_come", "longest_prefix"]),
         planners: names(&["checked", "indexed"]),

@@ -60,6 +60,9 @@ pub const BLOCK_HASH: &str = "block_hash";
 /// The eviction policy that this queue is.
 pub const LRU: &str = "lru";
 
+/// The eviction policy that lets the tails of histories go first, the only one with a number.
+pub const TAIL_LRU: &str = "tlru";
+
 /// Refuses a scenario that has a field out of its bounds, and names the first such field.
 pub fn validate(scenario: &Scenario, known: &KnownPolicies) -> Result<(), Invalid> {
     exactly("version", scenario.version, VERSION)?;
@@ -101,7 +104,7 @@ fn prefill(
 ) -> Result<(), Invalid> {
     pool(scenario, Side::Prefill, layout.page().get())?;
     one_of("prefill.cache", &config.cache, &known.caches)?;
-    eviction("prefill.eviction", &config.eviction, &config.cache, known)?;
+    eviction("prefill", (&config.eviction, config.tail_tokens), &config.cache, known)?;
     one_of("prefill.free_order", &config.free_order, &known.free_orders)?;
     one_of("prefill.admission", &config.admission, &known.admissions)?;
     // A budget below the alignment it is cut to would never let a token through.
@@ -140,7 +143,7 @@ fn decode(
         return Err(invalid("decode.draft", wanted, "true"));
     }
     one_of("decode.cache", &config.cache, &known.caches)?;
-    eviction("decode.eviction", &config.eviction, &config.cache, known)?;
+    eviction("decode", (&config.eviction, config.tail_tokens), &config.cache, known)?;
     one_of("decode.free_order", &config.free_order, &known.free_orders)?;
     if scenario.profile.forbids_striped_decode_cache()
         && layout.ranks() > 1
@@ -472,13 +475,23 @@ fn exactly<T: PartialEq + Display>(path: &str, value: T, only: T) -> Result<(), 
     Err(invalid(path, only, value))
 }
 
-fn eviction(path: &str, name: &str, cache: &str, known: &KnownPolicies) -> Result<(), Invalid> {
-    one_of(path, name, &known.evictions)?;
+fn eviction(
+    section: &str,
+    (name, tail_tokens): (&str, u32),
+    cache: &str,
+    known: &KnownPolicies,
+) -> Result<(), Invalid> {
+    let path = format!("{section}.eviction");
+    one_of(&path, name, &known.evictions)?;
     if cache == BLOCK_HASH && name != LRU {
         let wanted = format!("\"{LRU}\", the only order of the cache \"{BLOCK_HASH}\"");
         return Err(invalid(path, wanted, format!("\"{name}\"")));
     }
-    Ok(())
+    let tail = match name {
+        TAIL_LRU => limits::PROMPT_TOKENS,
+        _ => 0..=0,
+    };
+    within_by(format_args!("{section}.tail_tokens"), tail_tokens, &tail, &path)
 }
 
 fn one_of(path: &str, name: &str, known: &BTreeSet<String>) -> Result<(), Invalid> {

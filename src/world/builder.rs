@@ -12,7 +12,7 @@ use crate::layout::Layout;
 use crate::memory::{Memory, StepClock};
 use crate::pool::Pool;
 use crate::scenario::Scenario;
-use crate::units::{PageSize, Pages};
+use crate::units::{PageSize, Pages, Tokens};
 
 /// Builds servers.
 pub(super) struct Builder<'a> {
@@ -23,12 +23,13 @@ pub(super) struct Builder<'a> {
 }
 
 impl Builder<'_> {
-    fn setup(&self, server: Server, page: PageSize, pages: Pages) -> ServerSetup {
-        ServerSetup { server, page, pages, seed: self.seed, behaviours: self.switches }
+    fn setup(&self, server: Server, config: &StoreConfig<'_>) -> ServerSetup {
+        let StoreConfig { page, pages, tail, .. } = *config;
+        ServerSetup { server, page, pages, tail, seed: self.seed, behaviours: self.switches }
     }
 
     fn store(&self, server: Server, config: &StoreConfig<'_>) -> Store {
-        let setup = self.setup(server, config.page, config.pages);
+        let setup = self.setup(server, config);
         let order = self.registry.free_orders[config.free_order](&setup);
         let eviction = self.registry.evictions[config.eviction](&setup);
         let cache = self.registry.caches[config.cache](&setup, eviction);
@@ -54,9 +55,10 @@ impl Builder<'_> {
             free_order: &config.free_order,
             cache: &config.cache,
             eviction: &config.eviction,
+            tail: Tokens(config.tail_tokens),
             clock: StepClock::default(),
         };
-        let setup = self.setup(server, store.page, store.pages);
+        let setup = self.setup(server, &store);
         let admission = self.registry.admissions[&config.admission](&setup);
         Prefill::new(self.store(server, &store), admission, config.workers)
     }
@@ -73,6 +75,7 @@ impl Builder<'_> {
             free_order: &config.free_order,
             cache: &config.cache,
             eviction: &config.eviction,
+            tail: Tokens(config.tail_tokens),
             clock: clock.clone(),
         };
         let is_fine = self.switches.decode_match_unit != DecodeMatchUnit::VirtualPage;
@@ -90,5 +93,6 @@ struct StoreConfig<'a> {
     free_order: &'a str,
     cache: &'a str,
     eviction: &'a str,
+    tail: Tokens,
     clock: StepClock,
 }

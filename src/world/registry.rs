@@ -30,14 +30,15 @@ use crate::cache::PrefixCache;
 use crate::cache::block_hash::BlockHashCache;
 use crate::cache::eviction::{Eviction, EvictionPolicy, Ordered};
 use crate::cache::radix::RadixCache;
+use crate::cache::tail::TailLru;
 use crate::engine;
 use crate::event::Server;
 use crate::finding::Named;
 use crate::planner::Planner;
 use crate::pool::order::{self, BestFit, Buddy, ByPlace, FreeOrder, Lowest, Queue, Random};
 use crate::rng::Stream;
-use crate::scenario::validate::{BLOCK_HASH, FIRST_COME, KnownPolicies, NO_CACHE};
-use crate::units::{PageSize, Pages};
+use crate::scenario::validate::{BLOCK_HASH, FIRST_COME, KnownPolicies, NO_CACHE, TAIL_LRU};
+use crate::units::{PageSize, Pages, Tokens};
 
 /// The server that a policy is made for.
 #[derive(Clone, Copy, Debug)]
@@ -48,6 +49,8 @@ pub struct ServerSetup {
     pub page: PageSize,
     /// Pages of its pool.
     pub pages: Pages,
+    /// Tokens at the end of a history that need not be cached, for `eviction = "tlru"`.
+    pub tail: Tokens,
     /// The scenario's seed.
     pub seed: u64,
     /// The scenario's switches.
@@ -204,6 +207,7 @@ impl Default for Registry {
         ] {
             of.eviction(name, move |_| Box::new(Ordered::new(policy)));
         }
+        of.eviction(TAIL_LRU, |server| Box::new(TailLru::new(server.tail, server.page)));
 
         of.admission(FIRST_COME, |_| Box::new(FirstCome));
         of.admission("longest_prefix", |_| Box::new(LongestPrefix));

@@ -39,7 +39,7 @@ const OUT_OF_BOUNDS: &[(&str, &str)] = &[
     ("prefill.pages=0", "prefill.pages: must be 1 to 16777216, got 0"),
     ("prefill.pages=16777217", "prefill.pages: must be 1 to 16777216, got 16777217"),
     ("prefill.cache=trie", "prefill.cache: must be one of block_hash, none, radix, got \"trie\""),
-    ("prefill.eviction=x", "prefill.eviction: must be one of lru, priority, got \"x\""),
+    ("prefill.eviction=x", "prefill.eviction: must be one of lru, priority, tlru, got \"x\""),
     ("prefill.free_order=x", "prefill.free_order: must be one of sorted, stack, got \"x\""),
     (
         "prefill.admission=x",
@@ -61,7 +61,7 @@ const OUT_OF_BOUNDS: &[(&str, &str)] = &[
     ("behaviour.planner=fast", "behaviour.planner: must be one of checked, indexed, got \"fast\""),
     ("decode.leftover_rows=2", "decode.leftover_rows: must be 0 to 1 (by layout.page_size), got"),
     ("decode.cache=trie", "decode.cache: must be one of block_hash, none, radix, got \"trie\""),
-    ("decode.eviction=x", "decode.eviction: must be one of lru, priority, got \"x\""),
+    ("decode.eviction=x", "decode.eviction: must be one of lru, priority, tlru, got \"x\""),
     ("decode.free_order=x", "decode.free_order: must be one of sorted, stack, got \"x\""),
     ("decode.step_ticks=1099511627777", "decode.step_ticks: must be 0 to 1099511627776,"),
     ("decode.request_ticks=1099511627777", "decode.request_ticks: must be 0 to 10995116277"),
@@ -142,6 +142,13 @@ fn bounds_that_depend_on_other_fields_move_with_them() {
             "link.pack_tokens: must be 1 to 4294967295, got 0",
         ),
         (&["behaviour.planner=indexed", "decode.draft=true"], "valid"),
+        (&["profile=sglang-0.5.20", "prefill.chunk_tokens=8"], "valid"),
+        (
+            &["profile=sglang-0.5.20", "prefill.chunk_tokens=7"],
+            "prefill.chunk_tokens: must be a multiple of layout.page_size = 2, as sglang-0.5.20 \
+             asks for, got 7",
+        ),
+        (&["behaviour.chunk_cut=exact_budget", "prefill.chunk_tokens=7"], "valid"),
         (&["profile=sglang-0.5.17", "decode.cache=none"], "valid"),
         (&["profile=sglang-0.5.17", "layout.ranks=1"], "valid"),
         (
