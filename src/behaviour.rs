@@ -646,7 +646,10 @@ switches! {
     aborted_chunk: AbortedChunk, acts when "a request is aborted while prefill computes it" {
         /// It is kept in the cache, and not sent.
         Kept = "kept",
-        /// A last chunk is kept and sent all the same; another is dropped (sglang 0.5.23).
+        /// A last chunk is kept and not sent; another is dropped (sglang 0.5.17 to 0.5.23).
+        KeptIfLast = "kept_if_last",
+        /// A last chunk is kept and sent all the same; another is dropped. So does 0.5.23 above a
+        /// stand-in for its transfer manager, by which whole runs of it were recorded.
         SentIfLast = "sent_if_last",
     }
     /// What becomes of the step under way of a request whose client gives up.

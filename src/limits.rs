@@ -121,6 +121,8 @@ pub const LIVE_SHOWN_CHARS: usize = 160;
 pub const LIVE_FAILURES_MAX: u32 = 5;
 /// Runs of the model that making one find smaller may take; questions to the driver are fewer.
 pub const LIVE_SHRINK_RUNS: u64 = 5_000;
+/// Seconds after which live mode makes a find no smaller.
+pub const LIVE_SHRINK_SECONDS: u64 = 60;
 /// Scenarios of one live session.
 pub const LIVE_RUNS: RangeInclusive<u64> = 0..=10_000_000;
 /// Seconds of a live session, or of one answer: at most a day.

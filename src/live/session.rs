@@ -373,10 +373,12 @@ impl<'a> Session<'a> {
         draw: &Draw<'_>,
         stop: &AtomicBool,
     ) -> Option<Scenario> {
-        let asked = Cell::new(0);
+        let (asked, started) = (Cell::new(0), Instant::now());
+        let time = Duration::from_secs(limits::LIVE_SHRINK_SECONDS);
         let test = |candidate: &Scenario| {
             let is_allowed = draw.allows(candidate)
                 && asked.get() < self.settings.shrink
+                && started.elapsed() < time
                 && !stop.load(Ordering::Relaxed);
             is_allowed && {
                 asked.set(asked.get() + 1);

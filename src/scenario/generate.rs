@@ -46,7 +46,7 @@ const CHUNKS_MAX: u32 = 8;
 const DURATIONS: &[u64] = &[10, 1, 0, 3, 30, 100, 1_000];
 
 /// Variants that differ from the default and that no scenario makes unsound.
-pub const HARMLESS: [(&str, &str); 24] = [
+pub const HARMLESS: [(&str, &str); 25] = [
     ("decode_match_unit", "physical_page"),
     ("decode_match_unit", "token"),
     ("chunk_cut", "exact_budget"),
@@ -69,12 +69,17 @@ pub const HARMLESS: [(&str, &str); 24] = [
     ("hit_count", "not_chunks"),
     ("output_limit", "clipped"),
     ("release_insert", "again"),
+    ("aborted_chunk", "kept_if_last"),
     ("aborted_step", "counted"),
     ("retraction_order", "batch"),
 ];
 
 /// Switches whose harmless variants keep pools from running out, and are drawn seldom for that.
 const HIDING: [&str; 2] = ["last_running", "output_limit"];
+
+/// The switch whose harmless variants act only where a decode hit ends inside a virtual page, and
+/// are drawn often for that.
+const FAVOURED: &str = "decode_match_unit";
 
 /// Moments from which aborts count.
 pub(crate) const MOMENTS: [Moment; 7] = [
@@ -139,7 +144,7 @@ pub fn draw(
         planted.put(&mut behaviour);
     }
     let behaviours = behaviour.over(profile.behaviours());
-    let is_crowded = choices.chance(3, 8);
+    let is_crowded = choices.chance(1, 3);
     let (workload, demand) = demand::draw(choices, layout, is_crowded);
     let mut scenario = Scenario {
         version: VERSION,
@@ -187,7 +192,11 @@ fn harmless(choices: &mut impl Choices) -> Overrides {
     let mut pick = |switch: &SwitchInfo| {
         let is_harmless = |at: &usize| HARMLESS.contains(&(switch.name, switch.variants[*at].name));
         let variants: Vec<usize> = (1..switch.variants.len()).filter(is_harmless).collect();
-        let out_of = if HIDING.contains(&switch.name) { 32 } else { 4 };
+        let out_of = match switch.name {
+            FAVOURED => 2 + weight / 2,
+            hiding if HIDING.contains(&hiding) => 32,
+            _ => 4,
+        };
         let is_unusual = !variants.is_empty() && choices.chance(weight, out_of);
         is_unusual.then(|| *choices.pick(&variants))
     };

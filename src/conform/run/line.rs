@@ -4,7 +4,7 @@ use serde::Deserialize;
 use serde_json::{Map, Value};
 
 use super::super::LineError;
-use crate::behaviour::Overrides;
+use crate::behaviour::{AbortedChunk, Overrides};
 use crate::engine::Profile;
 use crate::prompt::ContentId;
 use crate::scenario::validate::NO_CACHE;
@@ -99,7 +99,12 @@ impl Line {
             decode: self.decode(),
             link: LinkConfig { pack_tokens: recorded.pack_tokens, ..LinkConfig::default() },
             pairing: PairingConfig::default(),
-            behaviour: Overrides::default(),
+            // The recorder had a stand-in for the transfer manager, which sends what the manager
+            // does not send once a request has failed.
+            behaviour: Overrides {
+                aborted_chunk: Some(AbortedChunk::SentIfLast),
+                ..Overrides::default()
+            },
             workload: WorkloadConfig::Requests(requests.clone().map(request).collect()),
             faults: (0..).map(RequestId).zip(requests).filter_map(abort).collect(),
             expect: None,

@@ -103,7 +103,7 @@ fn schedulers() -> Behaviours {
         front_check: FrontCheck::InputLength,
         source_release: SourceRelease::LandedOrAborted,
         release_insert: ReleaseInsert::Again,
-        aborted_chunk: AbortedChunk::SentIfLast,
+        aborted_chunk: AbortedChunk::KeptIfLast,
         aborted_step: AbortedStep::Counted,
         retraction_order: RetractionOrder::Batch,
         ..Behaviours::default()

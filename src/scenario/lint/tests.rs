@@ -82,6 +82,7 @@ fn sound_alternatives_have_no_objection() {
         "behaviour.hit_count=not_chunks",
         "behaviour.output_limit=clipped",
         "behaviour.release_insert=again",
+        "behaviour.aborted_chunk=kept_if_last",
         "behaviour.aborted_step=counted",
         "behaviour.retraction_order=batch",
     ] {
@@ -105,10 +106,10 @@ fn releases_are_judged_by_what_acts() {
     assert_eq!(lint(&with(&["profile=sglang-0.5.23"])), []);
     let abort = "faults=[{abort={request=0}}]";
     let at_ends = ["release_on_abort", "source_release"];
-    let packing = [&at_ends[..], &["packing"], &without_reserve, &["aborted_chunk"]].concat();
+    let packing = [&at_ends[..], &["packing"], &without_reserve].concat();
     assert_eq!(release("sglang-0.5.20", &[abort]), packing);
     let with_abort = release("sglang-0.5.23", &[abort, reserve]);
-    assert_eq!(with_abort, [&at_ends[..], &scheduler, &["aborted_chunk"]].concat());
+    assert_eq!(with_abort, [&at_ends[..], &scheduler].concat());
     assert_eq!(lint(&with(&["profile=sglang-0.5.20"])), []);
     assert_eq!(Profile::all().len(), 4);
 }

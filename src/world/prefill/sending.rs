@@ -122,7 +122,7 @@ impl Prefill {
     ) -> bool {
         let state = &self.requests[chunk.request];
         match cx.setup.switches.aborted_chunk {
-            AbortedChunk::Kept => false,
+            AbortedChunk::Kept | AbortedChunk::KeptIfLast => false,
             AbortedChunk::SentIfLast => {
                 transfer.handoff().stage() == Stage::Closing
                     && state.destination.is_some()

@@ -371,7 +371,7 @@ impl Prefill {
         source.done = to;
         let is_kept = match cx.setup.switches.aborted_chunk {
             AbortedChunk::Kept => true,
-            AbortedChunk::SentIfLast => {
+            AbortedChunk::KeptIfLast | AbortedChunk::SentIfLast => {
                 to == source.length || transfers[request].handoff().stage() != Stage::Closing
             }
         };
