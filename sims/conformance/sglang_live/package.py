@@ -17,7 +17,7 @@ os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 
 # Releases whose interfaces this driver was written and tried against.
-KNOWN = ["0.5.23"]
+KNOWN = ["0.5.22", "0.5.23"]
 
 
 # In what `ablations` can bend the engine.

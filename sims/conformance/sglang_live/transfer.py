@@ -100,7 +100,7 @@ class PrefillManager(conn.MooncakeKVManager):
         )
         self.is_mla_backend, self.is_hybrid_mla_backend = True, False
         self.attn_tp_size = self.attn_cp_size = self.pp_size = 1
-        self.attn_cp_rank = self.attn_dp_rank = 0
+        self.attn_tp_rank = self.attn_cp_rank = self.attn_dp_rank = self.pp_rank = 0
         self.enable_all_cp_ranks_for_transfer = False
         self.enable_custom_mem_pool, self.custom_mem_pool_type = False, None
         self.max_transfer_batch_indices = 0

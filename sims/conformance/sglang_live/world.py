@@ -246,7 +246,7 @@ class World:
                 self._chunk(request)
             for request in batch.reqs:
                 # As `Scheduler.run_batch` does before the forward pass.
-                server.maybe_send_cached_prefix_chunk(request, allow_send=True)
+                server.maybe_send_cached_prefix_chunk(request)
         self.is_prefill_busy = True
         config = self.prefill_config
         ticks = config["step_ticks"] + config["token_ticks"] * tokens

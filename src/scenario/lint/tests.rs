@@ -111,7 +111,7 @@ fn releases_are_judged_by_what_acts() {
     let with_abort = release("sglang-0.5.23", &[abort, reserve]);
     assert_eq!(with_abort, [&at_ends[..], &scheduler].concat());
     assert_eq!(lint(&with(&["profile=sglang-0.5.20"])), []);
-    assert_eq!(Profile::all().len(), 4);
+    assert_eq!(Profile::all().len(), 5);
 }
 
 #[test]
