@@ -102,6 +102,9 @@ pub const LEARN_SCENARIOS: RangeInclusive<u64> = 1..=1_000_000;
 /// Any number of an error line: above all that pools and prompts can hold, and times a virtual page
 /// still within 64 bits.
 pub const LINE_NUMBER_MAX: u64 = 1 << 40;
+/// Characters of one line of a log that are looked at: more than any known text is behind its
+/// prefix.
+pub const LOG_LINE_CHARS_MAX: usize = 16_384;
 /// Seeds of one cell of a hunt: more than a median needs.
 pub const HUNT_SEEDS: RangeInclusive<u64> = 1..=99;
 /// Seconds of one run of a hunt: a day.

@@ -1,7 +1,8 @@
 //! `kvseam explain`: what a code or an error line means, what leads to it, and what to check.
 
+use std::io::IsTerminal;
 use std::ops::RangeInclusive;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use clap::Args;
 use rayon::prelude::*;
@@ -10,34 +11,50 @@ use serde::Serialize;
 use super::input::within;
 use super::output::{Align, Format, FormatArgs, columns, print, print_json, save, severity};
 use super::{CliError, Exit, input};
+use crate::engine::Profile;
 use crate::explain::causes::{self, Cause, Table};
 use crate::explain::known::KnownSizes;
-use crate::explain::line::Line;
-use crate::explain::{Explanation, Reading, explain};
+use crate::explain::line::{Line, LineError};
+use crate::explain::log::Recognised;
+use crate::explain::{Explanation, explain, foreign, nearest};
 use crate::finding::{Code, Named};
 use crate::limits;
 use crate::report::number::count;
+
+mod known;
+mod log;
 
 const EXAMPLES: &str = "\
 Examples:
   kvseam explain placed.missing
   kvseam explain --page-size 4 --dcp-size 4 --prompt 72 \\
       \"Insufficient destination DCP pages: required=5, provided=4, src_page_offset=2, dcp_rank=3\"
+  kvseam explain --log prefill.log                  the known lines of a whole log, counted
+  journalctl -u prefill | kvseam explain            the same of a pipe
+  kvseam explain --profile sglang-0.5.23 \"index 102 is out of bounds for axis 0 with size 102\"
   kvseam explain --learn 2000 --out src/explain/causes.toml
   kvseam explain refused.misaligned --format json";
 
 /// Says what a code or an engine's error line means, what must hold, what breaks it, and what to
 /// check.
 ///
-/// An error line is read word for word, whatever stands around it. The more is known of the
-/// request, the more is said. Behaviours are ranked by how often each led to such a line when it
+/// An error line is known by its words, whatever stands around it and however it is wrapped: those
+/// of the modelled engine, and many of other engines and of libraries. The more is known of the
+/// request, the more is said. A log is read to its end, or standard input where neither a code nor
+/// a line is given. Behaviours are ranked by how often each led to such a line when it
 /// was planted alone in sound scenarios, in a sweep whose counts are part of the program.
 #[derive(Args)]
 #[command(before_help = EXAMPLES)]
 pub(super) struct ExplainArgs {
-    /// A code, as `kvseam list codes` lists them, or an error line of an engine.
-    #[arg(value_parser = parse, required_unless_present = "learn", value_name = "CODE|LINE")]
+    /// A code, as `kvseam list codes` lists them, or an error line; `-` is a log on standard input.
+    #[arg(value_parser = parse, value_name = "CODE|LINE")]
     subject: Option<Subject>,
+    /// Explains the known lines of a log, and counts them; `-` is standard input.
+    #[arg(long, value_name = "FILE", conflicts_with = "subject")]
+    log: Option<PathBuf>,
+    /// For lines: says whether this release can print them, and what would have to differ.
+    #[arg(long, value_name = "NAME", value_parser = parse_profile)]
+    profile: Option<Profile>,
     /// For an error line: rows of a physical page, P.
     #[arg(long, value_parser = |text: &str| number(text, &limits::PAGE_SIZE))]
     page_size: Option<u32>,
@@ -56,7 +73,9 @@ pub(super) struct ExplainArgs {
         value_name = "SCENARIOS",
         value_parser = parse_scenarios,
         requires = "out",
-        conflicts_with_all = ["subject", "page_size", "dcp_size", "prompt", "prefix"]
+        conflicts_with_all = [
+            "subject", "log", "profile", "page_size", "dcp_size", "prompt", "prefix"
+        ]
     )]
     learn: Option<u64>,
     /// The file for the table; `-` is standard output.
@@ -73,20 +92,59 @@ pub(super) struct ExplainArgs {
 #[derive(Clone)]
 enum Subject {
     Code(Code),
-    Line(Line, String),
+    Line(Box<Recognised>, String),
+    /// A log on standard input.
+    Stdin,
 }
 
 fn parse(text: &str) -> Result<Subject, String> {
+    if text == "-" {
+        return Ok(Subject::Stdin);
+    }
     if let Some(code) = Code::parse(text) {
         return Ok(Subject::Code(code));
     }
+    if let Some(recognised) = Recognised::of(text) {
+        return Ok(Subject::Line(Box::new(recognised), text.to_owned()));
+    }
     // A code has no spaces, a line of an engine's log has some.
     if text.contains(' ') {
-        let line = Line::read(text).map_err(|error| error.to_string())?;
-        return Ok(Subject::Line(line, text.to_owned()));
+        let meant = nearest::text(text).map(|form| format!("did you mean \"{form}\"?\n"));
+        let unknown = LineError::Unknown { text: text.to_owned() };
+        let others = foreign::all().count();
+        return Err(format!(
+            "{}{unknown}and one of {others} texts of other engines and of libraries",
+            meant.unwrap_or_default()
+        ));
     }
     let known: Vec<&str> = Code::ALL.iter().map(|code| code.name()).collect();
-    Err(format!("must be an engine's error line, or one of {}", known.join(", ")))
+    let near = nearest::codes(text);
+    let meant = match (near.as_slice(), nearest::other_name(text)) {
+        (_, Some(other)) => format!("{other}; "),
+        ([], None) => String::new(),
+        (near, None) => format!("did you mean {}? It ", near.join(" or ")),
+    };
+    Err(format!("{meant}must be an engine's error line, or one of {}", known.join(", ")))
+}
+
+fn parse_profile(text: &str) -> Result<Profile, String> {
+    let names: Vec<&str> = Profile::all().iter().map(|profile| profile.name()).collect();
+    Profile::named(text).ok_or_else(|| format!("must be one of {}, got {text}", names.join(", ")))
+}
+
+impl ExplainArgs {
+    /// What is known of the request.
+    fn sizes(&self, line: Option<Line>) -> KnownSizes {
+        KnownSizes {
+            page_size: self.page_size,
+            ranks: self.dcp_size,
+            prompt: self.prompt,
+            prefix: match line {
+                Some(Line::Misaligned { prefix, .. }) => self.prefix.or(u32::try_from(prefix).ok()),
+                Some(_) | None => self.prefix,
+            },
+        }
+    }
 }
 
 fn number(text: &str, range: &RangeInclusive<u32>) -> Result<u32, String> {
@@ -121,13 +179,16 @@ struct BehaviourJson {
 }
 
 pub(super) fn run(args: &ExplainArgs) -> Result<Exit, CliError> {
-    match (&args.subject, args.learn) {
-        (Some(Subject::Code(code)), _) => explain_code(*code, args),
-        (Some(Subject::Line(line, text)), _) => explain_line(*line, text, args),
-        (None, Some(scenarios)) => learn(scenarios, args),
-        (None, None) => {
-            Err(CliError::input("must be given a code, an error line or --learn, got none"))
-        }
+    match (&args.subject, &args.log, args.learn) {
+        (_, Some(file), _) => log::explain(file, args),
+        (Some(Subject::Code(code)), None, _) => explain_code(*code, args),
+        (Some(Subject::Line(recognised, text)), None, _) => explain_line(recognised, text, args),
+        (Some(Subject::Stdin), None, _) => log::explain(Path::new("-"), args),
+        (None, None, Some(scenarios)) => learn(scenarios, args),
+        (None, None, None) if std::io::stdin().is_terminal() => Err(CliError::input(
+            "must be given a code, an error line, --log or --learn, got none, and no pipe",
+        )),
+        (None, None, None) => log::explain(Path::new("-"), args),
     }
 }
 
@@ -161,71 +222,13 @@ const HEADER: &str = "\
 ";
 
 /// Explains an error line.
-fn explain_line(line: Line, text: &str, args: &ExplainArgs) -> Result<Exit, CliError> {
-    let known = KnownSizes {
-        page_size: args.page_size,
-        ranks: args.dcp_size,
-        prompt: args.prompt,
-        prefix: match line {
-            Line::Misaligned { prefix, .. } => args.prefix.or(u32::try_from(prefix).ok()),
-            _ => args.prefix,
-        },
-    };
-    line.check(&known).map_err(CliError::input)?;
-    let answer = LineAnswer {
-        line: text,
-        code: line.code(),
-        meaning: line.code().doc(),
-        reading: line.reading(&known),
-        causes: causes::of_line(line.code(), &line.shape(&known)),
-    };
+fn explain_line(recognised: &Recognised, text: &str, args: &ExplainArgs) -> Result<Exit, CliError> {
+    let answer = known::Answer::of(recognised, text, args).map_err(CliError::input)?;
     match args.output.format {
         Format::Table => print(&answer.text())?,
         Format::Json => print_json(&answer)?,
     }
     Ok(Exit::Clean)
-}
-
-#[derive(Serialize)]
-struct LineAnswer<'a> {
-    line: &'a str,
-    code: Code,
-    meaning: &'static str,
-    #[serde(flatten)]
-    reading: Reading,
-    causes: Vec<Cause>,
-}
-
-impl LineAnswer<'_> {
-    fn text(&self) -> String {
-        let mut text = format!("{}: {}\n", self.code.name(), self.meaning);
-        let Reading { holds, tokens, pages } = &self.reading;
-        for (title, lines) in [
-            ("What must hold", holds),
-            ("Which tokens can lead to it", tokens),
-            ("How many pages are right", pages),
-        ] {
-            if !lines.is_empty() {
-                let lines: Vec<&str> = lines.iter().map(String::as_str).collect();
-                text += &format!("\n{title}\n{}", items(&lines));
-            }
-        }
-        let (exact, alike): (Vec<_>, Vec<_>) =
-            self.causes.iter().partition(|cause| cause.exact > 0);
-        if self.causes.is_empty() {
-            text += "\nNo behaviour of the catalogue leads to it.\n";
-        }
-        if !exact.is_empty() {
-            text +=
-                "\nBehaviours that lead to exactly this, each planted alone in sound scenarios\n";
-            text += &counted(&exact, |cause| cause.exact);
-        }
-        if !alike.is_empty() {
-            text += "\nBehaviours that lead to this text, but to no such numbers\n";
-            text += &counted(&alike, |cause| cause.alike);
-        }
-        text + &format!("\nMore on the code\n  kvseam explain {}\n", self.code.name())
-    }
 }
 
 /// A line for each cause with its counts, and the command that shows it.
@@ -248,6 +251,11 @@ fn counted(causes: &[&Cause], runs: impl Fn(&Cause) -> u64) -> String {
 }
 
 fn explain_code(code: Code, args: &ExplainArgs) -> Result<Exit, CliError> {
+    let for_lines = args.sizes(None) != KnownSizes::default() || args.profile.is_some();
+    if for_lines {
+        let options = "--page-size, --dcp-size, --prompt, --prefix and --profile";
+        return Err(CliError::input(format!("{options}: must be given with a line, got a code")));
+    }
     let Explanation { holds, causes, checks } = explain(code);
     let alone = causes::of_code(code);
     let behaviours =
@@ -340,7 +348,8 @@ mod tests {
     fn a_line_of_a_log_is_read_and_an_unknown_one_is_answered_with_all_texts() {
         let text = "ValueError: Insufficient destination DCP pages: required=2, provided=1, \
                     src_page_offset=0, dcp_rank=0";
-        assert!(matches!(parse(text), Ok(Subject::Line(Line::Shortage { required: 2, .. }, _))));
+        let Ok(Subject::Line(recognised, _)) = parse(text) else { panic!("{text} is known") };
+        assert!(matches!(recognised.line(), Some(Ok(Line::Shortage { required: 2, .. }))));
         let error = parse("out of memory").err().unwrap();
         assert!(error.contains("Insufficient destination DCP pages"), "{error}");
     }
@@ -348,6 +357,7 @@ mod tests {
     #[test]
     fn an_unknown_code_is_answered_with_all_codes() {
         let error = parse("placed.lost").err().unwrap();
+        assert!(error.starts_with("did you mean placed."), "{error}");
         assert!(Code::ALL.iter().all(|code| error.contains(code.name())), "{error}");
     }
 }

@@ -111,6 +111,17 @@ pub(super) fn within(text: &str, range: &RangeInclusive<u64>) -> Result<u64, Str
         .ok_or_else(|| format!("must be in {}..={}, got {text}", range.start(), range.end()))
 }
 
+/// Opens a file to be read in order; what messages call it comes first.
+pub(super) fn open(file: &Path) -> Result<(String, Box<dyn BufRead>), CliError> {
+    let name = name(file);
+    if is_stdin(file) {
+        return Ok((name, Box::new(io::stdin().lock())));
+    }
+    let opened = File::open(file);
+    let opened = opened.map_err(|error| CliError::input(format!("{name}: {error}")))?;
+    Ok((name, Box::new(BufReader::new(opened))))
+}
+
 /// A file that is read line by line.
 pub(super) struct Lines {
     name: String,
@@ -122,14 +133,7 @@ pub(super) struct Lines {
 
 impl Lines {
     pub(super) fn open(file: &Path) -> Result<Lines, CliError> {
-        let name = name(file);
-        let reader: Box<dyn BufRead> = if is_stdin(file) {
-            Box::new(io::stdin().lock())
-        } else {
-            let opened = File::open(file);
-            let opened = opened.map_err(|error| CliError::input(format!("{name}: {error}")))?;
-            Box::new(BufReader::new(opened))
-        };
+        let (name, reader) = open(file)?;
         Ok(Lines { name, reader, number: 0, text: String::new() })
     }
 

@@ -108,24 +108,44 @@ pub fn of_code(code: Code) -> Vec<Cause> {
     })
 }
 
-fn ranked(code: Code, counts: impl Fn(&Planted) -> (u64, u64)) -> Vec<Cause> {
-    let cause = |planted: &'static Planted| {
-        let (exact, alike) = counts(planted);
-        let examples = &planted.examples;
-        let with_code = examples.get(code.name());
-        let example = with_code.or(examples.get(ANY));
-        Cause {
-            switch: &planted.switch,
-            variant: &planted.variant,
-            exact,
-            alike,
-            runs: planted.runs,
-            example: example.map(String::as_str),
-            example_has_code: with_code.is_some(),
-        }
+/// These switches and variants, those first that most often lead to any of the codes; a variant
+/// that was not learnt is left out.
+pub fn of_behaviours(behaviours: &[(&str, &str)], codes: &[Code]) -> Vec<Cause> {
+    let runs = |planted: &Planted| {
+        let runs = codes.iter().filter_map(|code| planted.codes.get(code)).max();
+        runs.copied().unwrap_or(0)
     };
-    let mut causes: Vec<Cause> =
-        COMMITTED.variant.iter().map(cause).filter(|cause| cause.alike > 0).collect();
+    let is_one = |planted: &Planted| {
+        behaviours.contains(&(planted.switch.as_str(), planted.variant.as_str()))
+    };
+    let code = codes.first().copied();
+    let planted = COMMITTED.variant.iter().filter(|planted| is_one(planted));
+    sorted(planted.map(|planted| cause(planted, code, (runs(planted), runs(planted)))).collect())
+}
+
+fn ranked(code: Code, counts: impl Fn(&Planted) -> (u64, u64)) -> Vec<Cause> {
+    let causes =
+        COMMITTED.variant.iter().map(|planted| cause(planted, Some(code), counts(planted)));
+    sorted(causes.filter(|cause| cause.alike > 0).collect())
+}
+
+/// A variant as a cause of a code, with how many runs have the shape and how many the text.
+fn cause(planted: &'static Planted, code: Option<Code>, (exact, alike): (u64, u64)) -> Cause {
+    let examples = &planted.examples;
+    let with_code = code.and_then(|code| examples.get(code.name()));
+    Cause {
+        switch: &planted.switch,
+        variant: &planted.variant,
+        exact,
+        alike,
+        runs: planted.runs,
+        example: with_code.or(examples.get(ANY)).map(String::as_str),
+        example_has_code: with_code.is_some(),
+    }
+}
+
+/// Those first that have most runs.
+fn sorted(mut causes: Vec<Cause>) -> Vec<Cause> {
     causes.sort_by_key(|cause| {
         (std::cmp::Reverse((cause.exact, cause.alike)), cause.switch, cause.variant)
     });

@@ -38,7 +38,7 @@ pub enum Line {
     },
     /// A page list is too short; the text does not say which (indexed).
     Index {
-        /// The first index past the end.
+        /// The first index past the end; negative where it counts from the end, before the first.
         index: i64,
         /// The list's length.
         size: i64,
@@ -122,9 +122,14 @@ fn peers(text: &ErrorText, line: &str) -> Option<Option<String>> {
 impl Line {
     /// Reads a line, whatever stands before and behind the text.
     pub fn read(text: &str) -> Result<Line, LineError> {
-        let Some(known) = error_texts().find(|known| known.is_in(text)) else {
-            return Err(LineError::Unknown { text: text.to_owned() });
-        };
+        match error_texts().find(|known| known.is_in(text)) {
+            Some(known) => Line::read_as(known, text),
+            None => Err(LineError::Unknown { text: text.to_owned() }),
+        }
+    }
+
+    /// Reads a line that has the text `known`.
+    pub(super) fn read_as(known: &ErrorText, text: &str) -> Result<Line, LineError> {
         let unread = || LineError::Numbers { form: known.form(), text: text.to_owned() };
         let line = Line::numbers(known, text).ok_or_else(unread)?;
         let why = match line {
@@ -181,8 +186,11 @@ impl Line {
                     })
                 })
             }
+            // A negative index counts from the end, so that it is out of bounds before the first.
             Line::Index { index, size } => negative(&[("size", size)]).or_else(|| {
-                (index < size).then(|| format!("index {index} lies within a list of {size}"))
+                (-size..size)
+                    .contains(&index)
+                    .then(|| format!("index {index} lies within a list of {size}"))
             }),
             Line::Peers(_) => None,
         }
@@ -307,6 +315,10 @@ mod tests {
             ),
             (SHORTAGE, Line::Shortage { required: 5, provided: 4, offset: 2, rank: 3 }),
             ("index 4 is out of bounds for axis 0 with size 3", Line::Index { index: 4, size: 3 }),
+            (
+                "index -1 is out of bounds for axis 0 with size 0",
+                Line::Index { index: -1, size: 0 },
+            ),
             ("Unsupported PD DCP topology: 2 -> 4", Line::Peers(Code::RefusedTopology)),
         ];
         for (text, line) in cases {
@@ -356,6 +368,10 @@ mod tests {
             (
                 text("index 2 is out of bounds for axis 0 with size 3"),
                 "index 2 lies within a list of 3",
+            ),
+            (
+                text("index -3 is out of bounds for axis 0 with size 3"),
+                "index -3 lies within a list of 3",
             ),
             (
                 text("PD peers must use equal page sizes, got prefill=4, decode=4"),

@@ -7,14 +7,21 @@
 use crate::finding::Code;
 
 pub mod causes;
+pub mod foreign;
+pub mod geometry;
 pub mod known;
 pub mod line;
+pub mod log;
+pub mod nearest;
 mod pages;
+pub mod pattern;
+pub mod printed;
 mod reading;
 mod refusals;
 mod requests;
 mod rows;
 pub mod shape;
+pub mod words;
 
 pub use reading::Reading;
 

@@ -28,6 +28,7 @@ impl Line {
             Line::Shortage { required, provided, offset, rank } => {
                 shortage(required, provided, (offset, rank), known)
             }
+            Line::Index { index: index @ ..0, size } => before_the_first(index, size),
             Line::Index { index, size } => out_of_bounds(index, size, known),
             Line::Peers(_) => Reading::default(),
         }
@@ -194,12 +195,41 @@ fn whole_request(reading: &mut Reading, least: i64, provided: i64, known: &Known
     });
 }
 
+fn before_the_first(index: i64, size: i64) -> Reading {
+    let list = match size {
+        0 => "the list is empty".to_owned(),
+        _ => format!("the list has {size} entries"),
+    };
+    Reading {
+        holds: vec![format!(
+            "A negative index counts from the list's end; {index} counts to before its beginning, since \
+             {list}."
+        )],
+        tokens: vec![
+            "A page ordinal is negative where off or S is: off * P + i < 0, or a count has run below 0."
+                .to_owned(),
+            "On a list that is long enough the same ordinal raises nothing: it reads or writes the \
+             list's last pages, which is wrong KV without an error."
+                .to_owned(),
+        ],
+        pages: vec![format!(
+            "With {} entries or more this line would not have come.",
+            index.unsigned_abs()
+        )],
+    }
+}
+
 fn out_of_bounds(index: i64, size: i64, known: &KnownSizes) -> Reading {
     let mut reading = Reading::default();
     reading.holds.push(format!(
         "Every index is below its list's length; {index} is not below {size}. The text does not say \
          whether the list holds source or destination pages: compare {size} with the lengths of both."
     ));
+    if index == size {
+        reading.holds.push(format!(
+            "{index} is one past the end of a list of {size} pages: it is short by at least one page."
+        ));
+    }
     let (page, virtual_page) = (known.page_size.map(i64::from), known.virtual_page());
     let from = |name: &str, unit: Option<i64>| match unit {
         Some(unit) => format!("{}", index * unit),

@@ -72,6 +72,8 @@ impl Line {
                 let least = known.sizes().map(|sizes| ends(sizes).0);
                 shape.list(known, required, provided, least);
             }
+            // No planner of the model counts from a list's end: no shape of the table is like it.
+            Line::Index { index: ..0, .. } => shape.set("index", "negative"),
             Line::Index { index, size } => {
                 let least = known.virtual_page().map(|virtual_page| index * virtual_page + 1);
                 shape.list(known, index + 1, size, least);
