@@ -442,6 +442,25 @@ pub struct Run {
     pub digest: u64,
 }
 
+impl Run {
+    /// Whether every request was refused before anything was done for it: what is not found then
+    /// means nothing.
+    pub fn served_nothing(&self) -> bool {
+        let [requests, failed] = [Metric::Requests, Metric::Failed].map(|of| self.metrics.get(of));
+        let done = [Metric::ComputedTokens, Metric::Pieces].map(|of| self.metrics.get(of));
+        requests > 0 && failed == requests && done == [0, 0]
+    }
+
+    /// What came of it, in a word or two: a defect, nothing served, or neither.
+    pub fn verdict(&self) -> &'static str {
+        match self.findings.is_clean() {
+            true if self.served_nothing() => "nothing served",
+            true => "clean",
+            false => "defect",
+        }
+    }
+}
+
 /// Samples are no keys of a JSON object: each is one entry of a list.
 fn as_list<S: Serializer>(
     samples: &BTreeMap<FreeSample, Tally<FreeRun>>,

@@ -604,3 +604,17 @@ fn a_live_driver_that_refuses_or_has_no_profile_ends_with_2_and_the_reason() {
     kvseam(&["conform", "--runs", "4", "x.jsonl"]).message();
     kvseam(&["conform"]).message();
 }
+
+#[test]
+fn a_run_that_serves_nothing_says_so_and_ends_with_a_code_of_its_own() {
+    let text = "version = 1\ntitle = \"small\"\nlayout = { page_size = 4, ranks = 2 }\n\
+        prefill = { pages = 64 }\ndecode = { pages = 16 }\n\
+        [[workload.requests]]\nprompt = [{ content = 1, len = 20 }]\noutput = 2\n";
+    let said = with_input(&["run", "-"], text).data(5);
+    for part in ["verdict: nothing served", "128 tokens, of which 512 are kept back"] {
+        assert!(said.contains(part), "{part}: {said}");
+    }
+    let words = ["run", "-", "--set", "decode.reserved_tokens=0"];
+    let said = with_input(&words, text).data(0);
+    assert!(said.contains("verdict: clean") && !said.contains("kept back"), "{said}");
+}

@@ -67,7 +67,10 @@ pub(super) fn run(args: &LintArgs) -> Result<Exit, CliError> {
 
 fn text(title: &str, objections: &[Objection]) -> String {
     if objections.is_empty() {
-        return format!("{title}\nsound: no combination of its switches can lead to a defect");
+        return format!(
+            "{title}\nsound as modelled, for this scenario: no combination of its switches can lead to a \
+             defect"
+        );
     }
     let mut rows = vec![row(["switch", "variant", "reason"])];
     rows.extend(

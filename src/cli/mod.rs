@@ -52,6 +52,7 @@ Exit codes:
     2  usage, or an input that cannot be used
     3  defects found
     4  an expectation not met
+    5  nothing was served: every request was refused
   130  interrupted; what was finished is kept
 
 A reader that closes standard output early, like `| head`, changes none of
@@ -93,6 +94,7 @@ enum Exit {
     Failed = 1,
     Defects = 3,
     Unmet = 4,
+    NothingServed = 5,
     Interrupted = 130,
 }
 

@@ -32,7 +32,7 @@ Examples:
 
 /// Runs one scenario: verdict, findings with evidence and a line that reproduces them, figures.
 ///
-/// Exit code 0 without a defect, 3 with one.
+/// Exit code 0 without a defect, 3 with one, 5 if every request was refused.
 #[derive(Args)]
 #[command(before_help = EXAMPLES)]
 pub(super) struct RunArgs {
@@ -75,7 +75,11 @@ pub(super) fn run(args: &RunArgs) -> Result<Exit, CliError> {
             if args.trace { print_line(&Last { summary })? } else { print_json(&summary)? }
         }
     }
-    Ok(if run.findings.is_clean() { Exit::Clean } else { Exit::Defects })
+    Ok(match run.findings.is_clean() {
+        true if run.served_nothing() => Exit::NothingServed,
+        true => Exit::Clean,
+        false => Exit::Defects,
+    })
 }
 
 /// The line behind the events: what is printed without a trace.
@@ -156,7 +160,7 @@ impl Answer<'_> {
             more => format!("findings of {more} codes"),
         };
         let mut text =
-            format!("{}\nverdict: {}, {found}\n", self.scenario.title, self.run.findings.verdict());
+            format!("{}\nverdict: {}, {found}\n", self.scenario.title, self.run.verdict());
         if codes > 0 {
             text += &format!("\n{}", self.findings());
             for (code, kept) in self.run.findings.iter() {
@@ -228,6 +232,7 @@ impl Answer<'_> {
             vec!["ended".to_owned(), format!("tick {}", count(self.run.ended.0))],
             vec!["digest".to_owned(), self.summary.digest()],
         ]);
+        rows.extend(self.small_pool().map(|note| vec!["decode pool".to_owned(), note]));
         for (path, fault) in self.summary.idle_faults() {
             rows.push(vec![
                 "fault never struck".to_owned(),
@@ -235,6 +240,24 @@ impl Answer<'_> {
             ]);
         }
         columns(&[Align::Left, Align::Left], &rows)
+    }
+
+    /// How little a decode pool leaves to prompts of what it holds, where that is little.
+    fn small_pool(&self) -> Option<String> {
+        let config = &self.scenario.decode;
+        let layout = &self.scenario.layout;
+        let page = u64::from(layout.page_size) * u64::from(layout.ranks);
+        let (pool, kept) = (u64::from(config.pages) * page, u64::from(config.reserved_tokens));
+        let left = pool.saturating_sub(kept) / page * page;
+        (pool < 4 * kept).then(|| {
+            format!(
+                "{} tokens, of which {} are kept back for each request (decode.reserved_tokens): no \
+                 prompt longer than {} is let in",
+                count(pool),
+                count(kept),
+                count(left)
+            )
+        })
     }
 
     fn metric(&self, metric: Metric) -> String {

@@ -112,7 +112,7 @@ impl<'a> Summary<'a> {
         });
         Json {
             title: &self.scenario.title,
-            verdict: self.run.findings.verdict(),
+            verdict: self.run.verdict(),
             digest: self.digest(),
             ended: self.run.ended.0,
             findings: findings.collect(),
