@@ -24,6 +24,8 @@
 
 #![forbid(unsafe_code)]
 
+#[cfg(feature = "cli")]
+pub mod audit;
 pub mod behaviour;
 pub mod cache;
 #[cfg(feature = "arbitrary")]

@@ -43,6 +43,7 @@ const ROOMS: &[&str] = &[
     "report",
     "picture",
     "explain",
+    "audit",
     "claims",
     "fuzzing",
     "cli",

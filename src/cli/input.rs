@@ -9,6 +9,7 @@ use std::ops::RangeInclusive;
 use std::path::{Path, PathBuf};
 
 use super::CliError;
+use crate::audit::Audit;
 use crate::finding::{Code, Run};
 use crate::layout::Layout;
 use crate::minimize::{Minimized, minimize};
@@ -70,6 +71,12 @@ impl Source {
     /// Runs the scenario.
     pub(super) fn run(&self) -> Result<Run, CliError> {
         world::run(&self.scenario, &self.folder).map_err(|error| self.error(&error))
+    }
+
+    /// Plants every behaviour in the scenario.
+    pub(super) fn audit(&self, seeds: u64) -> Result<Audit, CliError> {
+        self.validate()?;
+        Audit::of(&self.scenario, &self.folder, seeds).map_err(|error| self.error(&error))
     }
 
     /// A witness of planner calls for the scenario, which must be valid.

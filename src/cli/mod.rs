@@ -11,6 +11,7 @@ use output::say;
 
 use crate::sweep::ledger::LedgerError;
 
+mod audit;
 mod conform;
 mod dry_run;
 mod emit;
@@ -84,6 +85,7 @@ enum Command {
     WatchRelease(watch_release::WatchReleaseArgs),
     Explain(explain::ExplainArgs),
     Lint(lint::LintArgs),
+    Audit(audit::AuditArgs),
     List(list::ListArgs),
 }
 
@@ -172,6 +174,7 @@ impl Cli {
             Command::WatchRelease(args) => watch_release::run(args),
             Command::Explain(args) => explain::run(args),
             Command::Lint(args) => lint::run(args),
+            Command::Audit(args) => audit::run(args),
             Command::List(args) => list::run(args),
         }
     }
