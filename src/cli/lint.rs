@@ -1,12 +1,13 @@
 //! `kvseam lint`: whether a scenario is sound, and why not.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use clap::Args;
 use serde::Serialize;
 
-use super::output::{Align, Format, FormatArgs, columns, print, print_json, row};
-use super::{CliError, Exit, input};
+use super::input::is_stdin;
+use super::output::{Align, Format, FormatArgs, beside, columns, print, print_json, row, save};
+use super::{CliError, Exit, input, sarif};
 use crate::scenario::lint::{Objection, lint};
 
 const EXAMPLES: &str = "\
@@ -25,6 +26,9 @@ pub(super) struct LintArgs {
     /// Changes one field; list indices are part of the path. Can be repeated.
     #[arg(long, value_name = "PATH=VALUE")]
     set: Vec<String>,
+    /// Also writes the objections to this file as SARIF 2.1.0.
+    #[arg(long, value_name = "FILE", value_parser = beside)]
+    sarif: Option<PathBuf>,
     #[command(flatten)]
     output: FormatArgs,
 }
@@ -47,6 +51,9 @@ pub(super) fn run(args: &LintArgs) -> Result<Exit, CliError> {
     let source = input::scenario(&args.file, &args.set)?;
     source.validate()?;
     let objections = lint(&source.scenario);
+    if let Some(file) = &args.sarif {
+        save(file, &as_sarif(&args.file, &objections))?;
+    }
     match args.output.format {
         Format::Table => print(&text(&source.scenario.title, &objections))?,
         Format::Json => print_json(&Answer {
@@ -63,6 +70,18 @@ pub(super) fn run(args: &LintArgs) -> Result<Exit, CliError> {
         })?,
     }
     Ok(if objections.is_empty() { Exit::Clean } else { Exit::Defects })
+}
+
+fn as_sarif(file: &Path, objections: &[Objection]) -> String {
+    let rule = |objection: &Objection| format!("{}={}", objection.switch, objection.variant);
+    let rules = objections.iter().map(|one| (rule(one), one.reason.to_owned())).collect();
+    let results = objections.iter().map(|objection| sarif::Result {
+        rule: rule(objection),
+        is_error: false,
+        message: format!("{}: {}", rule(objection), objection.reason),
+        file: (!is_stdin(file)).then(|| file.display().to_string()),
+    });
+    sarif::log(&rules, &results.collect::<Vec<_>>())
 }
 
 fn text(title: &str, objections: &[Objection]) -> String {

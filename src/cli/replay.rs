@@ -7,8 +7,8 @@ use rayon::prelude::*;
 
 use super::emit::{self, Pieces};
 use super::input::{STDIN, is_stdin};
-use super::output::{Format, FormatArgs, print, print_json, say};
-use super::{CliError, Exit, input};
+use super::output::{Format, FormatArgs, beside, print, print_json, save, say};
+use super::{CliError, Exit, input, junit, sarif};
 use crate::replay::{Files, Replayed, Verdict};
 use crate::report::number::count;
 
@@ -16,6 +16,7 @@ const EXAMPLES: &str = "\
 Examples:
   kvseam replay sims/scenarios sims/hazards
   kvseam replay sims/scenarios/padded-prefix.toml
+  kvseam replay sims --junit results.xml --sarif results.sarif
   kvseam replay sims/hazards/h10-one-rank-short.toml --emit python";
 
 /// Runs scenarios and checks each against its `[expect]`.
@@ -35,6 +36,12 @@ pub(super) struct ReplayArgs {
     /// Which calls the script makes.
     #[arg(long, value_enum, default_value_t, requires = "emit")]
     pieces: Pieces,
+    /// Also writes the results to this file as JUnit XML.
+    #[arg(long, value_name = "FILE", value_parser = beside, conflicts_with = "emit")]
+    junit: Option<PathBuf>,
+    /// Also writes what is not met to this file as SARIF 2.1.0.
+    #[arg(long, value_name = "FILE", value_parser = beside, conflicts_with = "emit")]
+    sarif: Option<PathBuf>,
     #[command(flatten)]
     output: FormatArgs,
 }
@@ -55,6 +62,12 @@ pub(super) fn run(args: &ReplayArgs) -> Result<Exit, CliError> {
         Format::Table => print(&text(&replayed))?,
         Format::Json => print_json(&replayed)?,
     }
+    if let Some(file) = &args.junit {
+        save(file, &junit::of_replayed(&replayed))?;
+    }
+    if let Some(file) = &args.sarif {
+        save(file, &as_sarif(&replayed))?;
+    }
     let with = |verdict| replayed.iter().filter(move |file| file.verdict == verdict);
     let errors: Vec<&str> =
         with(Verdict::Error).flat_map(|file| file.reasons.iter().map(String::as_str)).collect();
@@ -62,6 +75,31 @@ pub(super) fn run(args: &ReplayArgs) -> Result<Exit, CliError> {
         return Err(CliError::Input(errors.join("\nerror: ")));
     }
     Ok(if with(Verdict::Fail).next().is_none() { Exit::Clean } else { Exit::Unmet })
+}
+
+/// What is not met or could not be checked.
+fn as_sarif(replayed: &[Replayed]) -> String {
+    let rules = [
+        ("expectation", "A scenario does not show what it says must be seen."),
+        ("input", "A scenario cannot be run, or says nothing of what must be seen."),
+    ];
+    let rules = rules.map(|(id, text)| (id.to_owned(), text.to_owned())).into();
+    let results = replayed.iter().flat_map(|Replayed { file, verdict, reasons }| {
+        let rule = match verdict {
+            Verdict::Pass => None,
+            Verdict::Fail => Some("expectation"),
+            Verdict::Error => Some("input"),
+        };
+        rule.into_iter().flat_map(move |rule| {
+            reasons.iter().map(move |reason| sarif::Result {
+                rule: rule.to_owned(),
+                is_error: true,
+                message: reason.clone(),
+                file: (!is_stdin(Path::new(file))).then(|| file.clone()),
+            })
+        })
+    });
+    sarif::log(&rules, &results.collect::<Vec<_>>())
 }
 
 /// Runs the files, and those with an `[expect]` in the folders.
