@@ -618,3 +618,16 @@ fn a_run_that_serves_nothing_says_so_and_ends_with_a_code_of_its_own() {
     let said = with_input(&words, text).data(0);
     assert!(said.contains("verdict: clean") && !said.contains("kept back"), "{said}");
 }
+
+#[test]
+fn a_shell_gets_completions_and_a_reader_a_manual() {
+    for shell in ["bash", "zsh", "fish"] {
+        assert!(kvseam(&["completions", shell]).data(0).contains("kvseam"), "{shell}");
+    }
+    assert!(kvseam(&["man"]).data(0).contains(".SH NAME"));
+    assert!(kvseam(&["man", "run"]).data(0).contains("kvseam\\-run"));
+    assert!(kvseam(&["man", "walk"]).message().contains("must be one of run, plan"));
+    let words = ["list", "profiles", "--diff", "sglang-0.5.20", "sglang-0.5.23"];
+    assert!(kvseam(&words).data(0).contains("not_chunks"));
+    assert!(kvseam(&["list", "codes", "--diff", "a", "b"]).message().contains("with profiles"));
+}

@@ -6,7 +6,7 @@ use clap::{Args, ValueEnum};
 
 use super::output::{Align, Format, FormatArgs, columns, print, print_json, severity};
 use super::{CliError, Exit};
-use crate::behaviour::SWITCHES;
+use crate::behaviour::{SWITCHES, SwitchInfo};
 use crate::engine::Profile;
 use crate::finding::{Code, Mark, Metric, Named};
 use crate::scenario::TraceFormat;
@@ -15,7 +15,8 @@ use crate::world::Registry;
 const EXAMPLES: &str = "\
 Examples:
   kvseam list codes
-  kvseam list behaviours --format json";
+  kvseam list behaviours --format json
+  kvseam list profiles --diff sglang-0.5.20 sglang-0.5.23";
 
 /// Lists what scenarios and plans can name, and what runs can leave.
 #[derive(Args)]
@@ -24,6 +25,9 @@ pub(super) struct ListArgs {
     /// What to list.
     #[arg(value_enum)]
     kind: Kind,
+    /// Of profiles, only the switches in which these two differ.
+    #[arg(long, num_args = 2, value_names = ["A", "B"])]
+    diff: Option<Vec<String>>,
     #[command(flatten)]
     output: FormatArgs,
 }
@@ -54,6 +58,10 @@ struct Listing {
 
 pub(super) fn run(args: &ListArgs) -> Result<Exit, CliError> {
     let listing = match args.kind {
+        Kind::Profiles if args.diff.is_some() => difference(args.diff.as_deref())?,
+        _ if args.diff.is_some() => {
+            return Err(CliError::Input("--diff: must be with profiles".to_owned()));
+        }
         Kind::Behaviours => behaviours(),
         Kind::Policies => policies(),
         Kind::Codes => codes(),
@@ -179,4 +187,26 @@ fn profiles() -> Listing {
     };
     let rows = Profile::all().iter().map(|&profile| row(profile)).collect();
     Listing { columns: &["profile", "switches_that_differ_from_sound", "forbids"], rows }
+}
+
+/// The switches in which two profiles differ.
+fn difference(names: Option<&[String]>) -> Result<Listing, CliError> {
+    let named = |name: &String| {
+        let known = || Profile::all().iter().map(|profile| profile.name()).collect::<Vec<_>>();
+        let unknown = || format!("--diff: must be of {}, got \"{name}\"", known().join(", "));
+        Profile::named(name).ok_or_else(|| CliError::Input(unknown()))
+    };
+    let profiles = names.unwrap_or_default().iter().map(named).collect::<Result<Vec<_>, _>>()?;
+    let variant = |profile: &Profile, switch: &'static SwitchInfo| {
+        let behaviours = profile.behaviours();
+        let unusual = behaviours.unusual();
+        let own = unusual.iter().find(|(name, _)| *name == switch.name);
+        own.map_or(switch.variants[0].name, |(_, variant)| variant).to_owned()
+    };
+    let row = |switch: &'static SwitchInfo| {
+        let both: Vec<String> = profiles.iter().map(|one| variant(one, switch)).collect();
+        (both[0] != both[1]).then(|| vec![switch.name.to_owned(), both[0].clone(), both[1].clone()])
+    };
+    let rows = SWITCHES.iter().filter_map(row).collect();
+    Ok(Listing { columns: &["switch", "first", "second"], rows })
 }

@@ -34,6 +34,7 @@ mod replay;
 mod report;
 mod run;
 mod sarif;
+mod shell;
 mod standing;
 mod sweep;
 mod watch_release;
@@ -89,6 +90,8 @@ enum Command {
     Lint(lint::LintArgs),
     Audit(audit::AuditArgs),
     List(list::ListArgs),
+    Completions(shell::CompletionsArgs),
+    Man(shell::ManArgs),
 }
 
 /// How a command ended that ran to its end; the numbers are the exit codes of the process.
@@ -178,6 +181,8 @@ impl Cli {
             Command::Lint(args) => lint::run(args),
             Command::Audit(args) => audit::run(args),
             Command::List(args) => list::run(args),
+            Command::Completions(args) => shell::completions(args),
+            Command::Man(args) => shell::man(args),
         }
     }
 }

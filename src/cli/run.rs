@@ -15,9 +15,10 @@ use crate::picture::Picture;
 use crate::report::command::shell;
 use crate::report::number::{count, percent};
 use crate::scenario::summary::Summary;
-use crate::scenario::{Fault, Scenario};
+use crate::scenario::{Fault, Scenario, WorkloadConfig};
 use crate::stats::Interval;
 use crate::witness::{All, Events, Pools, Trace};
+use crate::workload::block_tokens;
 use crate::world::Observer;
 
 const EXAMPLES: &str = "\
@@ -233,6 +234,7 @@ impl Answer<'_> {
             vec!["digest".to_owned(), self.summary.digest()],
         ]);
         rows.extend(self.small_pool().map(|note| vec!["decode pool".to_owned(), note]));
+        rows.extend(self.hidden_by_blocks().map(|note| vec!["trace".to_owned(), note]));
         for (path, fault) in self.summary.idle_faults() {
             rows.push(vec![
                 "fault never struck".to_owned(),
@@ -256,6 +258,22 @@ impl Answer<'_> {
                 count(pool),
                 count(kept),
                 count(left)
+            )
+        })
+    }
+
+    /// What a trace cannot show whose blocks and virtual pages are multiples of each other.
+    fn hidden_by_blocks(&self) -> Option<String> {
+        let WorkloadConfig::Trace(trace) = &self.scenario.workload else { return None };
+        let block = block_tokens(trace.format)?;
+        let layout = &self.scenario.layout;
+        let page = layout.page_size * layout.ranks;
+        let hides = block.is_multiple_of(page) || page.is_multiple_of(block);
+        (layout.ranks > 1 && hides).then(|| {
+            format!(
+                "its prompts share blocks of {block} tokens, and a virtual page has {page}: hardly a hit \
+                 ends inside one, so that what goes wrong there hardly shows; other ranks or pages \
+                 would show it"
             )
         })
     }

@@ -10,7 +10,7 @@ use thiserror::Error;
 
 use crate::limits;
 use crate::prompt::{ContentId, ContentRun};
-use crate::scenario::{RequestSpec, RunSpec, Scenario, TraceConfig, WorkloadConfig};
+use crate::scenario::{RequestSpec, RunSpec, Scenario, TraceConfig, TraceFormat, WorkloadConfig};
 use crate::units::{Tick, Tokens};
 
 mod azure;
@@ -107,6 +107,15 @@ pub fn trace_requests(
     text: impl BufRead,
 ) -> Result<Vec<Request>, WorkloadError> {
     trace::of_text(config, name.to_owned(), text)
+}
+
+/// Tokens of the blocks in which the requests of a format share content, if they share any: every
+/// prefix that two of them share ends on a block.
+pub fn block_tokens(format: TraceFormat) -> Option<u32> {
+    match format {
+        TraceFormat::Mooncake => Some(mooncake::BLOCK_TOKENS),
+        TraceFormat::Azure => None,
+    }
 }
 
 fn written_out(specs: &[RequestSpec]) -> Vec<Request> {

@@ -11,7 +11,7 @@ use crate::units::Tokens;
 use crate::wording::json_line;
 
 /// Tokens of a block.
-const BLOCK_TOKENS: u32 = 512;
+pub(super) const BLOCK_TOKENS: u32 = 512;
 /// Units of 100 ns in a millisecond.
 const TIME_PER_MS: u64 = 10_000;
 
