@@ -13,14 +13,24 @@ pub(crate) fn count(number: u64) -> String {
     text
 }
 
-/// A share of 0 to 1 as per cent: whole from 10 up, one decimal below; never rounded to 0 or 100
-/// unless it is.
+/// A share of 0 to 1 as per cent: whole from 10 up, one decimal below, two digits below 0.1; never
+/// rounded to 0 or 100 unless it is.
 pub(crate) fn percent(share: f64) -> String {
     let percent = 100.0 * share;
     if share <= 0.0 {
         "0 %".to_owned()
-    } else if percent < 0.1 {
-        "<0.1 %".to_owned()
+    } else if percent < 0.0001 {
+        "<0.0001 %".to_owned()
+    } else if percent < 0.095 {
+        let decimals = if percent < 0.00095 {
+            5
+        } else if percent < 0.0095 {
+            4
+        } else {
+            3
+        };
+        let text = format!("{percent:.decimals$}");
+        format!("{} %", text.trim_end_matches('0'))
     } else if share >= 1.0 {
         "100 %".to_owned()
     } else if percent > 99.9 {
@@ -73,7 +83,10 @@ mod tests {
     fn only_nothing_is_0_and_only_all_is_100_per_cent() {
         for (share, text) in [
             (0.0, "0 %"),
-            (0.000_4, "<0.1 %"),
+            (0.000_4, "0.04 %"),
+            (0.000_249, "0.025 %"),
+            (0.000_012_3, "0.0012 %"),
+            (0.000_000_5, "<0.0001 %"),
             (0.034_2, "3.4 %"),
             (0.42, "42 %"),
             (0.996, "99.6 %"),
