@@ -19,9 +19,6 @@ use kvseam::world::{Observer, Registry, Simulation, run};
 const SOUND: u64 = 3_000;
 const TWICE: u64 = 400;
 const PLANTED: u64 = 1_000;
-/// What fails in no scenario that is drawn: a request has to fill its pool alone while the pages of
-/// a slow transfer, admitted beside its reserve, are all that is left. A hazard file shows it.
-const SELDOM: [&str; 1] = ["resumption_demand=reserved"];
 
 fn drawn(aim: Aim, count: u64) -> impl Iterator<Item = Scenario> {
     let known = Registry::built_in().names();
@@ -107,7 +104,7 @@ fn whatever_the_lint_objects_to_is_seen_to_fail_because_of_exactly_that() {
             holes.push(planted.to_string());
         }
     }
-    assert_eq!(holes, SELDOM, "never seen to fail");
+    assert!(holes.is_empty(), "never seen to fail: {holes:?}");
     assert_eq!(never, HARMLESS);
 }
 

@@ -165,6 +165,9 @@ pub fn draw(
         let tokens = &mut scenario.prefill.chunk_tokens;
         *tokens = tokens.next_multiple_of(layout.page_size);
     }
+    if planted.is_some_and(|planted| planted.switch == "resumption_demand") {
+        fill_by_one(choices, &mut scenario, &demand);
+    }
     scenario.faults = faults(choices, &scenario, demand.len(), is_crowded);
     if behaviours.admission_demand == AdmissionDemand::WithOutput {
         demand::allow_more_output(choices, &mut scenario.workload);
@@ -184,6 +187,19 @@ fn profile(choices: &mut impl Choices, aim: Aim) -> Profile {
         true => *choices.pick(Profile::all()),
         false => Profile::SOUND,
     }
+}
+
+/// Sizes the decode pool so that the longest request can fill it alone and lack what is kept back:
+/// only then does a retracted request that asks for both never come back.
+fn fill_by_one(choices: &mut impl Choices, scenario: &mut Scenario, demand: &[Demand]) {
+    let virtual_page = scenario.layout.virtual_page();
+    let reserved = *choices.pick(&[1, scenario.layout.page_size, virtual_page]);
+    let pages = |one: &Demand| {
+        let at_start = one.prompt.next_multiple_of(virtual_page) + reserved;
+        at_start.max(one.stored()).div_ceil(virtual_page)
+    };
+    scenario.decode.reserved_tokens = reserved;
+    scenario.decode.pages = largest(&demand.iter().map(pages).collect::<Vec<_>>());
 }
 
 /// Draws some of the variants that are sound in every scenario.
