@@ -40,6 +40,22 @@ pub(crate) fn reworded(path: &str, message: &str) -> (String, String) {
     (path.to_owned(), cut(&problem))
 }
 
+/// Refuses a title that cannot stand in a line of a terminal: what it must be, and what it is.
+pub(crate) fn title(title: &str) -> Result<(), (&'static str, String)> {
+    if title.contains(['\n', '\r']) {
+        return Err(("one line", "several".to_owned()));
+    }
+    if title.trim().is_empty() {
+        return Err(("a text", "an empty one".to_owned()));
+    }
+    match title.chars().find(|letter| letter.is_control()) {
+        Some(letter) => {
+            Err(("without control characters", format!("one with {}", letter.escape_unicode())))
+        }
+        None => Ok(()),
+    }
+}
+
 /// What must be one of `names`; where there is none, `none` says what forbids all.
 pub(crate) fn one_of(names: &[&str], none: &str) -> String {
     match names {

@@ -328,11 +328,11 @@ fn impossible_cells_are_listed_and_a_plan_of_nothing_else_is_refused() {
         kvseam(&["sweep", text(&path), "--out", text(&ledger)])
     };
     let none = sweep("[0, 999]").message();
-    assert!(none.contains("2 of 2 cells impossible") && none.contains("got 999"), "{none}");
+    assert!(none.contains("2 of 2 cells left out") && none.contains("got 999"), "{none}");
     assert!(!ledger.exists());
     let half = sweep("[1, 999]");
     assert_eq!(half.code, 0, "{}", half.stderr);
-    assert!(half.stderr.starts_with("1 of 2 cells impossible"), "{}", half.stderr);
+    assert!(half.stderr.starts_with("1 of 2 cells left out"), "{}", half.stderr);
 }
 
 #[test]

@@ -103,7 +103,7 @@ impl Answer {
         let mut ends = vec![
             row([
                 "cells",
-                &format!("{}, {} impossible", count(self.cells.len() as u64), count(impossible)),
+                &format!("{}, {} left out", count(self.cells.len() as u64), count(impossible)),
             ]),
             row(["runs", &count(self.runs)]),
             row([

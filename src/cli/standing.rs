@@ -84,7 +84,7 @@ impl Standing {
             rows.push(row(["shard", &format!("{shard}; marks and rates are judged by merge")]));
         }
         let (cells, impossible) = (count(self.cells), count(self.cells_impossible));
-        rows.push(row(["cells", &format!("{cells}, {impossible} impossible")]));
+        rows.push(row(["cells", &format!("{cells}, {impossible} left out")]));
         let runs = format!(
             "{} of {}: {} with a defect, {} failed",
             count(self.runs_done),

@@ -183,7 +183,7 @@ fn listed(plan: &Plan, impossible: impl Iterator<Item = (CellId, String)>, of: u
     if number > SHOWN {
         lines += &format!("\n  and {} more", count(number - SHOWN));
     }
-    format!("{} of {} cells impossible:{lines}", count(number), count(of))
+    format!("{} of {} cells left out:{lines}", count(number), count(of))
 }
 
 /// `plans/demo.toml` is kept in `demo.ledger.sqlite`.

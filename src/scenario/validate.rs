@@ -68,8 +68,8 @@ pub fn validate(scenario: &Scenario, known: &KnownPolicies) -> Result<(), Invali
     exactly("version", scenario.version, VERSION)?;
     // TOML has no larger integer, so a scenario beyond it could not be written to a file.
     within("seed", scenario.seed, &(0..=i64::MAX.unsigned_abs()))?;
-    if scenario.title.contains(['\n', '\r']) {
-        return Err(invalid("title", "one line", "several"));
+    if let Err((wanted, got)) = wording::title(&scenario.title) {
+        return Err(invalid("title", wanted, got));
     }
     let layout = layout(scenario)?;
     within("prefill.workers", scenario.prefill.workers, &limits::WORKERS)?;

@@ -39,7 +39,7 @@ use crate::finding::Mark;
 use crate::limits;
 use crate::scenario::Scenario;
 use crate::scenario::file::{self, FileError};
-use crate::wording::reworded;
+use crate::wording::{self, reworded};
 
 /// The version of the plan format that this release reads.
 pub const VERSION: u32 = 1;
@@ -164,6 +164,9 @@ impl Plan {
         };
         if file.version != VERSION {
             return Err(fail("version", format!("must be {VERSION}, got {}", file.version)));
+        }
+        if let Err((wanted, got)) = wording::title(&file.title) {
+            return Err(fail("title", format!("must be {wanted}, got {got}")));
         }
         let axes = checked("axes", file.axes, AxisFile::check, fail)?;
         check_paths(&axes).map_err(|reason| fail("axes", reason))?;

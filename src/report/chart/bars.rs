@@ -38,7 +38,7 @@ pub struct Bars {
 
 const NOT_REACHED: &str = "not reached";
 const NOT_RUN: &str = "not run yet";
-const IMPOSSIBLE: &str = "impossible";
+const IMPOSSIBLE: &str = "left out";
 const ROW: i32 = 44;
 const PLOT_WIDTH: i32 = 230;
 const BAR_HEIGHT: i32 = 22;
@@ -206,6 +206,6 @@ mod tests {
         assert!(text.starts_with("name,state,hits,chances,share,low,high\n\"a, b\",ran,3,4,0.75,"));
         assert!(text.ends_with("\nnone,impossible,,,,,\n"), "{text}");
         let svg = crate::report::chart::svg(&bars).unwrap();
-        assert!(svg.contains("75 %") && svg.contains("n=4 *") && svg.contains("impossible"));
+        assert!(svg.contains("75 %") && svg.contains("n=4 *") && svg.contains("left out"));
     }
 }

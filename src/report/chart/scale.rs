@@ -38,7 +38,7 @@ impl Scale {
             legend.push((Swatch::Hatched, text));
         }
         if has(&|cell| cell == Value::Impossible) {
-            let text = "impossible: the settings contradict".to_owned();
+            let text = "left out: by a filter, or it cannot be run".to_owned();
             legend.push((Swatch::Crossed, text));
         }
         if has(&|cell| cell == Value::NotRun) {

@@ -132,7 +132,7 @@ impl LedgerView<'_> {
             (None, State::Impossible) => {
                 let reason = group.first.and_then(|id| self.table.cell(id).impossible.as_deref());
                 let reason = reason.unwrap_or("no cell");
-                vec![Field::text(&format!("impossible: {reason}")).over(COUNTS)]
+                vec![Field::text(&format!("left out: {reason}")).over(COUNTS)]
             }
             (None, State::NotRun) => vec![Field::text("not run yet").over(COUNTS)],
             (None, State::Ran) => vec![Field::text("not reached").over(COUNTS)],

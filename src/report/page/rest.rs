@@ -48,7 +48,7 @@ impl LedgerView<'_> {
         html! { section { h2 { "Code paths reached" } (rows.html()) } }
     }
 
-    /// Cells that cannot be run, each with the reason.
+    /// Cells that a filter leaves out or that cannot be run, each with the reason.
     pub(super) fn impossible(&self) -> Markup {
         let plan = self.table.plan;
         let cells = &self.table.cells;
@@ -58,7 +58,7 @@ impl LedgerView<'_> {
         html! {
             @if !impossible.is_empty() {
                 section {
-                    h2 { "Cells that cannot be run" }
+                    h2 { "Cells that are left out" }
                     ul {
                         @for (id, reason) in impossible {
                             li { (plan.describe(id)) ": " (reason) }

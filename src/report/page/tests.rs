@@ -19,9 +19,9 @@ fn a_report_says_what_fails_and_needs_neither_network_nor_script() {
     }
     // One rank has no transfer to activate, two ranks do not fit with pages of 64.
     let map = std::fs::read_to_string(out.0.join("placed-missing-heat-map.svg")).unwrap();
-    assert!(map.contains("not reached") && map.contains("impossible"), "{map}");
+    assert!(map.contains("not reached") && map.contains("left out"), "{map}");
     assert!(html.contains("<td colspan=\"4\">not reached</td>"));
-    for text in ["(without this code)", "impossible: ", "What fails by behaviour"] {
+    for text in ["(without this code)", "left out: ", "What fails by behaviour"] {
         assert!(html.contains(text), "{text}");
     }
     for name in ["summary.png", "any-defect-bars.svg", "placed-missing-bars.png"] {
@@ -59,7 +59,7 @@ fn a_ledger_without_runs_says_that_nothing_was_run() {
     let html = std::fs::read_to_string(write(&[ledger], &Options::default(), &out.0).unwrap().page)
         .unwrap();
     assert!(html.contains("none of the 8 configurations can be run"), "{html}");
-    assert!(html.contains("impossible: too &lt;wide</td>"), "{html}");
+    assert!(html.contains("left out: too &lt;wide</td>"), "{html}");
     assert!(!html.contains("No configuration fails"), "{html}");
 }
 
