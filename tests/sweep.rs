@@ -54,7 +54,7 @@ fn a_dry_run_prints_the_cells_and_the_time_and_makes_no_ledger() {
     let told = sweep(&path, &out, &["--dry-run"]).data(0);
     assert!(told.contains("   2     0  layout.ranks = 2, behaviour = sound: not sold\n"), "{told}");
     assert!(told.contains("   3    50  layout.ranks = 2, behaviour = padded up\n"), "{told}");
-    assert!(told.contains("\ncells      4, 1 impossible\nruns       150\n"), "{told}");
+    assert!(told.contains("\ncells      4, 1 left out\nruns       150\n"), "{told}");
     assert!(told.contains("measured   64 runs: ") && told.contains("\nestimated  "), "{told}");
     assert!(!out.exists());
     let half = sweep(&path, &out, &["--dry-run", "--shard", "1/2", "--format", "json"]).json(0);
