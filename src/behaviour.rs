@@ -615,7 +615,7 @@ switches! {
         /// All are chosen first, each if the tokens that it has to compute, one more and a page
         /// are fewer than what is free or evictable and not promised to those before it; then all
         /// pages are taken in one call, for which a page more a request is evicted (sglang 0.5.23).
-        /// A prompt within a page of its pool never gets in.
+        /// A prompt within a page of its pool never gets in, and none behind 16,384 tokens.
         AtOnce = "at_once",
     }
     /// How many output tokens a request may have.

@@ -104,8 +104,9 @@ fn a_switch_is_asked_for_at_one_place() {
         ("eviction_demand", 2),
         // Whether a request may come back, and how many pages it gets.
         ("resumption_demand", 2),
-        // How much must be free, when pages are taken, and when the step begins.
-        ("prefill_batch", 3),
+        // How much must be free, when pages are taken, when the step begins, when it is full, and
+        // whether it matters that a prompt leaves the queue.
+        ("prefill_batch", 5),
         // Whether the chunk is kept, and whether it is sent.
         ("aborted_chunk", 2),
         // Whether the step counts, and what becomes of the pages.

@@ -11,7 +11,7 @@ use super::prefill::sending::CutPiece;
 use super::prefill::step::Next;
 use super::queue::Timer;
 use super::transfer::part_signal;
-use crate::behaviour::{DecodeTurn, TransferError};
+use crate::behaviour::{DecodeTurn, PrefillBatch, TransferError};
 use crate::engine::TransferMode;
 use crate::event::{Event, Part, Server, Side, Text};
 use crate::finding::{Chance, Metric};
@@ -287,6 +287,11 @@ impl World<'_> {
             }
             AfterAbort::CloseTransfer => self.close(request, Signal::Aborted),
             AfterAbort::Drop => self.drop_running(request),
+        }
+        match self.context.setup.switches.prefill_batch {
+            PrefillBatch::OneByOne => {}
+            // It may be one that never gets in, with others behind it.
+            PrefillBatch::AtOnce => self.context.wake(self.prefills[prefill].store.server),
         }
         self.context.wake(self.decodes[decode].store.server);
     }

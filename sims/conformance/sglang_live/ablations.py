@@ -77,6 +77,11 @@ def _exact_evict(world):
     allocation.alloc_paged_token_slots_decode = slots
 
 
+def _no_refresh(world):
+    # Every 32nd turn under lru it marks them as just used; how often the loop turns is its own affair.
+    world.prefill.policy._touch_waiting_prefixes = lambda _policy, _queue: None
+
+
 def _plain_admission(world):
     queue = world.decode.disagg_decode_prealloc_queue
     queue._need_space_for_single_req = lambda *_args, **_rest: 0

@@ -28,6 +28,7 @@ BENDS = {
     "no_split": "no node of a tree ends at the prompt's end",
     "exact_evict": "no more is evicted than is needed",
     "plain_admission": "decode admission looks at the reserve alone, not at max_new_tokens",
+    "no_refresh": "prefill does not touch the cached prefixes of prompts that wait",
     "failed_rooms_send": "prefill sends what it has computed of a request that was aborted",
 }
 

@@ -7,8 +7,12 @@ use serde_json::{Value, json};
 
 use super::*;
 use crate::conform::{Checked, Format, check_line};
+use crate::scenario::file;
 
 const RUNS: &str = include_str!("../../../tests/vectors/world-sglang.jsonl");
+/// What 0.5.23 did with scenarios that were written for one rule each: when its driver was asked,
+/// these were its events.
+const ASKED: &str = include_str!("../../../tests/vectors/live-sglang.jsonl");
 
 /// Events that answer nothing: the scenario has arrivals and aborts, and a first chunk begins where
 /// the hit ends.
@@ -57,6 +61,19 @@ fn recorded_runs_agree_at_every_level() {
         };
         assert_eq!((agreement.level, agreement.difference), (Some(Level::Ticks), None), "{line}");
         assert_eq!(crate::conform::recognise(line), Ok(Format::Run));
+    }
+}
+
+#[test]
+fn what_a_driver_told_agrees_at_every_level() {
+    for line in ASKED.lines() {
+        let line: Value = serde_json::from_str(line).unwrap();
+        let scenario = file::parse(line["scenario"].as_str().unwrap(), "scenario").unwrap();
+        let events: Vec<Map<String, Value>> =
+            serde_json::from_value(line["events"].clone()).unwrap();
+        let Agreement { level, difference, .. } =
+            BothRuns::of(&scenario, &events).unwrap().compare(Level::Ticks);
+        assert_eq!((level, difference), (Some(Level::Ticks), None), "{}", scenario.title);
     }
 }
 

@@ -72,7 +72,7 @@ impl Prefill {
 
     /// Admits the next waiting request, if there is room in the step and in the pool.
     fn admit_next(&mut self, batch: Batch, cx: &mut Context<'_>, transfers: &Transfers) -> Next {
-        if self.cut.is_some() || batch.budget == Tokens(0) {
+        if self.cut.is_some() || batch.is_full(cx.setup.switches.prefill_batch) {
             return self.begin(batch, cx);
         }
         let Some(request) = self.next_waiting(cx, transfers) else { return self.begin(batch, cx) };
